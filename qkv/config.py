@@ -1,0 +1,341 @@
+"""Every setting of qkv, as frozen dataclasses; no default lives anywhere else.
+
+The defaults are the paper's base model (sections 3 and 5); `recipes` names the other combinations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from qkv.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """An encoder-decoder (section 3): its sizes, and which row of each table in `models.choices` it takes."""
+
+    width: int = 512
+    heads: int = 8
+    key_width: int | None = None
+    """Width of one head's queries and keys (d_k); None divides the width among the heads."""
+    value_width: int | None = None
+    """Width of one head's values (d_v); None divides the width among the heads."""
+    hidden: int = 2048
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    dropout: float = 0.1
+    residual: Literal["post", "pre"] = "post"
+    norm: Literal["layer", "rms"] = "layer"
+    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
+    feed_forward: Literal["relu", "gated"] = "relu"
+    query_key_norm: Literal["none", "rms"] = "none"
+    projection: Literal["plain", "biased"] = "plain"
+    """Attention's four projections: plain matrices as the paper writes them, or with a bias as others do."""
+    longest: int = 1024
+    """The most positions a sentence may have where positions are learned; the others know no end."""
+
+    def __post_init__(self) -> None:
+        for name in ("width", "heads", "hidden", "encoder_layers", "decoder_layers", "longest"):
+            _at_least(1, f"model.{name}", getattr(self, name))
+        _between(0.0, 1.0, "model.dropout", self.dropout)
+        if None in (self.key_width, self.value_width) and self.width % self.heads:
+            nearest = self.heads * max(1, self.width // self.heads)
+            raise ConfigError(f"model.width {self.width} does not divide into {self.heads} heads; try {nearest}")
+        for name, head_width in (("key_width", self.key_width), ("value_width", self.value_width)):
+            if head_width is not None:
+                _at_least(1, f"model.{name}", head_width)
+        if self.width % 2:
+            raise ConfigError(f"model.width {self.width} is odd; positions come in pairs of sine and cosine")
+        if self.positions == "rotary" and self.head_key_width % 2:
+            raise ConfigError(
+                f"rotary positions turn pairs: a head's keys are {self.head_key_width} wide, an odd number"
+            )
+
+    @property
+    def head_key_width(self) -> int:
+        return self.key_width or self.width // self.heads
+
+    @property
+    def head_value_width(self) -> int:
+        return self.value_width or self.width // self.heads
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """How text becomes ids: one joint subword vocabulary for both languages (section 5.1)."""
+
+    vocabulary: int = 37_000
+    algorithm: Literal["bpe", "unigram"] = "bpe"
+    sample_lines: int = 2_000_000
+    """Lines of both languages together that the vocabulary is learned from, drawn evenly from the corpus."""
+    segmentations: int = 1
+    """How many ways each training pair is cut into subwords; more than 1 samples them, and needs unigram."""
+    sampling_alpha: float = 0.1
+    source_language: str | None = None
+    target_language: str | None = None
+    reserved: int = 16
+    """Spare control symbols, so that a use found later needs no new vocabulary."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, "text.sample_lines", self.sample_lines)
+        _at_least(1, "text.segmentations", self.segmentations)
+        _at_least(0, "text.reserved", self.reserved)
+        _at_least(1, "text.vocabulary", self.vocabulary)
+        if self.segmentations > 1 and self.algorithm != "unigram":
+            raise ConfigError("text.segmentations samples subwords, which only text.algorithm=unigram can do")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which pairs are kept, and how they are laid into rows."""
+
+    row_width: int = 128
+    """Positions in a row, on each side; a sentence longer than that is left out of training."""
+    held_out: int = 1000
+    """Pairs kept from training for validation when no validation files are given."""
+    max_bytes: int = 4000
+    """A line longer than this on either side is monstrous: a page or a binary, not a sentence."""
+    max_ratio: float = 3.0
+    """The longer side may have this many times the bytes of the shorter, with some slack for short lines."""
+    keep_copies: bool = False
+    keep_duplicates: bool = False
+    drop_test_lines: bool = False
+    """Leave out training pairs that stand in a test set, instead of only warning."""
+
+    def __post_init__(self) -> None:
+        _at_least(4, "data.row_width", self.row_width)
+        _at_least(1, "data.held_out", self.held_out)
+        _at_least(1, "data.max_bytes", self.max_bytes)
+        if self.max_ratio < 1:
+            raise ConfigError(f"data.max_ratio is {self.max_ratio}; a ratio of the longer to the shorter is at least 1")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How the model learns (sections 5.2 to 5.4)."""
+
+    steps: int = 100_000
+    tokens_per_batch: int = 25_000
+    """Target positions of one step, all ranks and accumulated parts together."""
+    accumulate: int = 1
+    """Parts a step's batch is computed in, to fit memory; the step is the same."""
+    optimizer: Literal["adam", "adamw"] = "adam"
+    schedule: Literal["paper", "linear", "constant"] = "paper"
+    learning_rate: float = 1.0
+    """The peak; under the paper's schedule, a factor on its equation 3."""
+    warmup_steps: int = 4000
+    decay_from: float = 0.4
+    """The linear schedule is flat up to this share of the steps, then falls in a line to zero."""
+    beta1: float = 0.9
+    beta2: float = 0.98
+    epsilon: float = 1e-9
+    weight_decay: float = 0.0
+    clip: float | None = None
+    """The largest norm of the whole gradient; the paper does not clip."""
+    label_smoothing: float = 0.1
+    final: Literal["last", "checkpoints", "moving"] = "checkpoints"
+    """The finished run's weights: the last ones, the mean of the last checkpoints, or the moving average."""
+    average_checkpoints: int = 5
+    moving_average: float = 0.999
+    """Decay a step of the moving average, which is kept only where `final` asks for it."""
+    save_every: int = 1500
+    keep_checkpoints: int = 5
+    validate_every: int = 1500
+    validation_sentences: int = 500
+    """How many held-out sentences are translated for BLEU at each validation; 0 leaves BLEU out."""
+    patience: int | None = None
+    """Stop after this many validations in a row without a better loss."""
+    report_every: int = 100
+    tolerated_bad_steps: int = 3
+    """Steps in a row with a loss or gradient that is not finite before training stops."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    compile: Literal["auto", "on", "off"] = "auto"
+    device: str = "auto"
+    seed: int = 1
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        for name in (
+            "steps", "tokens_per_batch", "accumulate", "warmup_steps", "average_checkpoints", "save_every",
+            "keep_checkpoints", "validate_every", "report_every", "tolerated_bad_steps",
+        ):  # fmt: skip
+            _at_least(1, f"training.{name}", getattr(self, name))
+        _at_least(0, "training.validation_sentences", self.validation_sentences)
+        for name in ("label_smoothing", "moving_average", "decay_from", "beta1", "beta2"):
+            _between(0.0, 1.0, f"training.{name}", getattr(self, name))
+        if self.learning_rate <= 0:
+            raise ConfigError(f"training.learning_rate is {self.learning_rate}; it must be above 0")
+        if self.clip is not None and self.clip <= 0:
+            raise ConfigError(f"training.clip is {self.clip}; give a norm above 0, or none")
+        if self.patience is not None:
+            _at_least(1, "training.patience", self.patience)
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """How translations are looked for (section 6.1)."""
+
+    beam: int = 4
+    length_penalty: float = 0.6
+    extra_length: int = 50
+    """A translation may have this many tokens more than its source."""
+    batch_tokens: int = 4096
+    """Positions translated at once, padding and beams included."""
+    longest_source: int = 1024
+    """A longer source is cut here, with a warning."""
+
+    def __post_init__(self) -> None:
+        for name in ("beam", "batch_tokens", "longest_source"):
+            _at_least(1, f"search.{name}", getattr(self, name))
+        _at_least(0, "search.extra_length", self.extra_length)
+
+
+@dataclass(frozen=True)
+class Config:
+    """All settings of a run, kept in its config.json."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    text: TextConfig = field(default_factory=TextConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        if self.model.positions == "learned" and self.data.row_width > self.model.longest:
+            raise ConfigError(
+                f"data.row_width {self.data.row_width} is more than the {self.model.longest} learned positions; "
+                f"set model.longest to at least {self.data.row_width}"
+            )
+        if self.training.tokens_per_batch < self.data.row_width * self.training.accumulate:
+            raise ConfigError(
+                f"training.tokens_per_batch {self.training.tokens_per_batch} is less than a row of "
+                f"{self.data.row_width} positions for each of {self.training.accumulate} parts"
+            )
+
+    def with_changes(self, **sections: Mapping[str, Any]) -> Config:
+        """The same settings but for these: `config.with_changes(model={"dropout": 0.3})`."""
+        return dataclasses.replace(
+            self,
+            **{name: dataclasses.replace(getattr(self, name), **changes) for name, changes in sections.items()},
+        )
+
+
+def override(config: Config, name: str, value: str) -> Config:
+    """The config with one setting replaced, as `--set training.steps=500` asks."""
+    section, _, setting = name.partition(".")
+    known = dict(settings(config))
+    if name not in known:
+        raise ConfigError(f"no setting is called {name!r}{_suggestion(name, known)}")
+    kind = typing.get_type_hints(type(getattr(config, section)))[setting]
+    return config.with_changes(**{section: {setting: _parse(name, value, kind)}})
+
+
+def settings(config: Config) -> Iterator[tuple[str, Any]]:
+    """Every setting as (dotted name, value), in the order of the classes above."""
+    for section in dataclasses.fields(config):
+        part = getattr(config, section.name)
+        for setting in dataclasses.fields(part):
+            yield f"{section.name}.{setting.name}", getattr(part, setting.name)
+
+
+def to_json(config: Config) -> str:
+    return json.dumps(dataclasses.asdict(config), indent=2) + "\n"
+
+
+def from_json(text: str) -> Config:
+    """The config that `to_json` wrote; a setting it does not know is an error, a missing one takes its default."""
+    try:
+        sections = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"the configuration is not JSON: {error}") from error
+    if not isinstance(sections, dict):
+        raise ConfigError("the configuration is not a JSON object of sections")
+    config = Config()
+    names = [section.name for section in dataclasses.fields(config)]
+    known = dict(settings(config))
+    for section, values in sections.items():
+        if section not in names or not isinstance(values, dict):
+            raise ConfigError(f"no section is called {section!r}{_suggestion(section, names)}")
+        for setting in values:
+            if f"{section}.{setting}" not in known:
+                raise ConfigError(
+                    f"no setting is called '{section}.{setting}'{_suggestion(f'{section}.{setting}', known)}"
+                )
+    parts = {name: _section(type(getattr(config, name)), name, sections.get(name, {})) for name in names}
+    return Config(**parts)
+
+
+def _section(kind: type[Any], section: str, values: Mapping[str, Any]) -> Any:
+    hints = typing.get_type_hints(kind)
+    for setting, value in values.items():
+        if not _fits(value, hints[setting]):
+            raise ConfigError(f"{section}.{setting} takes {_describe(hints[setting])}, not {value!r}")
+    return kind(**values)
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    return typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    for alternative in _alternatives(kind):
+        if typing.get_origin(alternative) is Literal:
+            if value in typing.get_args(alternative):
+                return True
+        elif alternative is float:
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                return True
+        elif isinstance(value, alternative) and (alternative is bool or not isinstance(value, bool)):
+            return True
+    return False
+
+
+_WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
+
+
+def _parse(name: str, text: str, kind: Any) -> Any:
+    candidates: list[Any] = [_WORDS[text.lower()]] if text.lower() in _WORDS else []
+    for number in (int, float):
+        try:
+            candidates.append(number(text.replace("_", "")))
+        except ValueError:
+            continue
+    for candidate in [*candidates, text]:
+        if _fits(candidate, kind):
+            return candidate
+    raise ConfigError(f"{name} takes {_describe(kind)}, not {text!r}")
+
+
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "none"}
+
+
+def _describe(kind: Any) -> str:
+    return " or ".join(
+        ", ".join(typing.get_args(one)) if typing.get_origin(one) is Literal else _KINDS[one]
+        for one in _alternatives(kind)
+    )
+
+
+def _suggestion(name: str, known: typing.Iterable[str]) -> str:
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    by_last_word = [one for one in known if one.rpartition(".")[2] == name.rpartition(".")[2]]
+    best = (by_last_word or close)[:1]
+    return f"; did you mean {best[0]!r}?" if best else "; `qkv recipes base` lists every setting"
+
+
+def _at_least(least: int, name: str, value: int) -> None:
+    if value < least:
+        raise ConfigError(f"{name} is {value}; it must be at least {least}")
+
+
+def _between(low: float, high: float, name: str, value: float) -> None:
+    if not low <= value < high:
+        raise ConfigError(f"{name} is {value}; it must be at least {low:g} and below {high:g}")

@@ -1,0 +1,17 @@
+"""The parts of a Transformer: tensors in, tensors out; each file is a section of the paper.
+
+A tensor's name ends in its dimensions, one letter each, and a test checks that the names tell the truth:
+
+    R  rows of a batch: packed sentences in training, one hypothesis each in search
+    W  positions in a row, of the side that looks (a row's width)
+    K  positions that are looked at (keys)
+    D  width of the model              (the paper's d_model)
+    H  heads                           (h)
+    E  width of one head's query, key  (d_k)
+    U  width of one head's value       (d_v)
+    F  hidden width of the feed-forward layer (d_ff)
+    V  vocabulary
+    P  positions of all rows, one after the other (R times W)
+    N  sentences in search, B hypotheses of each (its beam), C candidates
+    1  a dimension of size one, kept to broadcast
+"""

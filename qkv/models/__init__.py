@@ -1,0 +1,1 @@
+"""Models put together from layers as a configuration says."""

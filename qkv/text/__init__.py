@@ -1,0 +1,1 @@
+"""Text and ids: reading and cleaning parallel text, subwords; nothing here needs torch."""

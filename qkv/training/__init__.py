@@ -1,0 +1,1 @@
+"""How a model learns: objective, optimizer and schedules, the loop, progress."""
