@@ -1,0 +1,52 @@
+# Everything runs in .venv, which each target creates or brings up to date by itself.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+# One compute thread for each test worker: as many workers as cores would otherwise fight over the cores.
+WORKERS ?= auto
+TEST_ENVIRONMENT := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
+
+.DELETE_ON_ERROR:
+.PHONY: help setup test check demo bench clean
+
+help: ## show the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | \
+		while IFS='	' read -r target words; do printf '  make %-7s %s\n' "$$target" "$$words"; done
+
+setup: $(STAMP) ## create .venv with everything a developer needs (PYTHON=python3.12 chooses the interpreter)
+
+test: setup check ## check, then run all tests
+	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(WORKERS)
+
+check: setup ## lint, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+demo: setup ## train a small translator on the corpus that ships with the project, and score it
+	PATH="$(CURDIR)/$(BIN):$$PATH" demo/run
+
+bench: setup ## measure qkv beside its peers
+	$(BIN)/python -m bench
+
+clean: ## remove .venv and everything else that was made here
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# pip is brought to the pinned version first: older ones know no dependency groups.
+# PIP_CONSTRAINT, unlike -c, also holds for the environment in which the package itself is built.
+$(STAMP): export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+$(STAMP): export PIP_DISABLE_PIP_VERSION_CHECK := 1
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "make: no $(PYTHON) here; install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: qkv needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) -V 2>&1); name a newer one: make PYTHON=python3.11" >&2; exit 1; }
+	@echo "setting up $(VENV); the first time, this downloads and takes a few minutes"
+	@rm -f $@
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --quiet pip
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[train,plot,tensorboard]' --group dev
+	@touch $@
