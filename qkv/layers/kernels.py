@@ -1,0 +1,43 @@
+"""Scaled dot-product attention (section 3.2.1, equation 1): one signature, and a way to compute it for each need."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+class Kernel(Protocol):
+    """Mixes the values by how well their keys answer the queries, where visible; `None` lets all see all."""
+
+    def __call__(
+        self, query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible_R1WK: Tensor | None
+    ) -> Tensor: ...
+
+
+def fused(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible_R1WK: Tensor | None) -> Tensor:
+    """The library's kernel, which never writes the weights to memory: for training and translating."""
+    return functional.scaled_dot_product_attention(query_RHWE, key_RHKE, value_RHKU, attn_mask=visible_R1WK)
+
+
+def weights(query_RHWE: Tensor, key_RHKE: Tensor, visible_R1WK: Tensor | None) -> Tensor:
+    """softmax(QKᵀ / √d_k): how much of each position every query takes."""
+    score_RHWK = query_RHWE @ key_RHKE.transpose(-2, -1) / math.sqrt(query_RHWE.size(-1))
+    if visible_R1WK is not None:
+        score_RHWK = score_RHWK.masked_fill(~visible_R1WK, -torch.inf)
+    return score_RHWK.softmax(-1)
+
+
+class Recording:
+    """Equation 1 as the paper writes it; keeps the weights of its last call for whoever wants to look."""
+
+    def __init__(self) -> None:
+        self.weight_RHWK: Tensor | None = None
+
+    def __call__(self, query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible_R1WK: Tensor | None) -> Tensor:
+        weight_RHWK = weights(query_RHWE, key_RHKE, visible_R1WK)
+        self.weight_RHWK = weight_RHWK.detach()
+        return weight_RHWK @ value_RHKU

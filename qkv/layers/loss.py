@@ -1,0 +1,91 @@
+"""Cross-entropy with label smoothing (section 5.4) of the output layer, a chunk of positions at a time."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+_CHUNK = 1024
+IGNORED = -100
+"""The label of a position that nothing is asked of."""
+
+
+class Loss(NamedTuple):
+    """Sums over the tokens counted, so that losses of parts can be added: divide only to print."""
+
+    total: Tensor
+    """What is made smaller: cross-entropy with smoothed labels."""
+    surprise: Tensor
+    """Cross-entropy with the true labels: the negative log-likelihood, in nats."""
+    tokens: Tensor
+
+
+def smoothed_cross_entropy(x_PD: Tensor, weight_VD: Tensor, label_P: Tensor, *, smoothing: float) -> Loss:
+    """The loss of the logits x·Wᵀ, which are never all in memory: each chunk's gradient is made along with its loss."""
+    total, surprise = _ChunkedLoss.apply(x_PD, weight_VD, label_P, smoothing)  # type: ignore[no-untyped-call]
+    return Loss(total, surprise, (label_P != IGNORED).sum())
+
+
+def plain_smoothed_cross_entropy(x_PD: Tensor, weight_VD: Tensor, label_P: Tensor, *, smoothing: float) -> Loss:
+    """The same by the library's own functions: slower, larger, and what the chunked one is compared with."""
+    logits_PV = x_PD @ weight_VD.T
+    total = functional.cross_entropy(
+        logits_PV, label_P, ignore_index=IGNORED, label_smoothing=smoothing, reduction="sum"
+    )
+    surprise = functional.cross_entropy(logits_PV, label_P, ignore_index=IGNORED, reduction="sum")
+    return Loss(total, surprise, (label_P != IGNORED).sum())
+
+
+class _ChunkedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x_PD: Tensor, weight_VD: Tensor, label_P: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        device = x_PD.device.type
+        kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x_PD.dtype
+        wants_gradient = any(ctx.needs_input_grad)
+        x_gradient_PD = torch.empty_like(x_PD) if wants_gradient else None
+        weight_gradient_VD = torch.zeros_like(weight_VD, dtype=torch.float32) if wants_gradient else None
+        total = torch.zeros((), device=x_PD.device)
+        surprise = torch.zeros((), device=x_PD.device)
+        with torch.autocast(device, enabled=False):
+            weight_VD = weight_VD.to(kind)
+            for start in range(0, x_PD.size(0), _CHUNK):
+                chunk = slice(start, start + _CHUNK)
+                part_PD = x_PD[chunk].to(kind)
+                logits_PV = (part_PD @ weight_VD.T).float()
+                part_total, part_surprise, gradient_PV = _loss_and_gradient(logits_PV, label_P[chunk], smoothing)
+                total += part_total
+                surprise += part_surprise
+                if x_gradient_PD is not None and weight_gradient_VD is not None:
+                    gradient_PV = gradient_PV.to(kind)
+                    torch.mm(gradient_PV, weight_VD, out=x_gradient_PD[chunk]) if kind == x_PD.dtype else (
+                        x_gradient_PD[chunk].copy_(gradient_PV @ weight_VD)
+                    )
+                    weight_gradient_VD.addmm_(gradient_PV.T, part_PD) if kind == torch.float32 else (
+                        weight_gradient_VD.add_(gradient_PV.T @ part_PD)
+                    )
+        ctx.save_for_backward(x_gradient_PD, weight_gradient_VD)
+        ctx.mark_non_differentiable(surprise)
+        return total, surprise
+
+    @staticmethod
+    def backward(ctx: Any, *output_gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        x_gradient_PD, weight_gradient_VD = ctx.saved_tensors
+        scale = output_gradients[0]
+        return x_gradient_PD * scale.to(x_gradient_PD.dtype), weight_gradient_VD * scale, None, None
+
+
+def _loss_and_gradient(logits_PV: Tensor, label_P: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Both sums and the gradient of the first by the logits, which it is written over."""
+    counted_P1 = (label_P != IGNORED).unsqueeze(1)
+    label_P1 = label_P.clamp_min(0).unsqueeze(1)
+    normaliser_P1 = logits_PV.logsumexp(1, keepdim=True)
+    surprise_P1 = (normaliser_P1 - logits_PV.gather(1, label_P1)) * counted_P1
+    even_P1 = (normaliser_P1 - logits_PV.mean(1, keepdim=True)) * counted_P1
+    total = ((1 - smoothing) * surprise_P1 + smoothing * even_P1).sum()
+
+    gradient_PV = logits_PV.sub_(normaliser_P1).exp_().sub_(smoothing / logits_PV.size(1))
+    gradient_PV.scatter_add_(1, label_P1, torch.full_like(normaliser_P1, smoothing - 1))
+    return total, surprise_P1.sum(), gradient_PV.mul_(counted_P1)
