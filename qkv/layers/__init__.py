@@ -12,6 +12,9 @@ A tensor's name ends in its dimensions, one letter each, and a test checks that 
     F  hidden width of the feed-forward layer (d_ff)
     V  vocabulary
     P  positions of all rows, one after the other (R times W)
-    N  sentences in search, B hypotheses of each (its beam), C candidates
+    N  sentences in search
+    B  hypotheses of each sentence (its beam)
+    C  candidates to continue them
+    T  tokens written so far
     1  a dimension of size one, kept to broadcast
 """

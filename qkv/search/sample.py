@@ -1,0 +1,74 @@
+"""Sampling: translations drawn from the model's own probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from qkv.search.step import Hypothesis, Limits, S, Step
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which tokens may be drawn, and how boldly."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    """Draw from this many best tokens only."""
+    top_p: float | None = None
+    """Draw from the fewest best tokens that have this probability together."""
+
+
+@torch.inference_mode()
+def sample(
+    step: Step[S],
+    state: S,
+    limits: Limits,
+    sampling: Sampling,
+    *,
+    generator: torch.Generator,
+    device: torch.device | None = None,
+) -> list[Hypothesis]:
+    """One hypothesis for each sentence; the same generator gives the same ones."""
+    token_R = torch.full((len(limits.longest),), limits.begin, device=device)
+    forbidden = torch.tensor(limits.forbidden, dtype=torch.long, device=device)
+    sentences = list(range(len(limits.longest)))
+    ids: list[list[int]] = [[] for _ in sentences]
+    total = [0.0] * len(sentences)
+    complete = [False] * len(sentences)
+    while sentences:
+        logits_RV, state = step(token_R, state)
+        log_probability_RV = logits_RV.log_softmax(1)
+        logits_RV.index_fill_(1, forbidden, -torch.inf)
+        chance_RV = _narrowed(logits_RV / sampling.temperature, sampling).softmax(1)
+        token_R1 = torch.multinomial(chance_RV.to(generator.device), 1, generator=generator).to(logits_RV.device)
+        gained = log_probability_RV.gather(1, token_R1).flatten().tolist()
+        token_R = token_R1.flatten()
+        left = []
+        for row, (sentence, token) in enumerate(zip(sentences, token_R.tolist(), strict=True)):
+            total[sentence] += gained[row]
+            complete[sentence] = token == limits.end
+            if not complete[sentence]:
+                ids[sentence].append(token)
+                if len(ids[sentence]) < limits.longest[sentence]:
+                    left.append(row)
+        if len(left) < len(sentences):
+            rows = torch.tensor(left, dtype=torch.long, device=token_R.device)
+            token_R, state = token_R[rows], state.select(rows, rows)
+            sentences = [sentences[row] for row in left]
+    return [Hypothesis(*parts) for parts in zip(ids, total, total, complete, strict=True)]
+
+
+def _narrowed(logits_RV: Tensor, sampling: Sampling) -> Tensor:
+    if sampling.top_k is not None:
+        least_R1 = logits_RV.topk(min(sampling.top_k, logits_RV.size(1))).values[:, -1:]
+        logits_RV = logits_RV.masked_fill(logits_RV < least_R1, -torch.inf)
+    if sampling.top_p is not None:
+        sorted_RV, token_RV = logits_RV.sort(descending=True)
+        chance_RV = sorted_RV.softmax(1)
+        # The best token stays, whatever its probability.
+        beyond_RV = chance_RV.cumsum(1) - chance_RV >= sampling.top_p
+        logits_RV = logits_RV.masked_fill(beyond_RV.scatter(1, token_RV, beyond_RV), -torch.inf)
+    return logits_RV
