@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -46,7 +47,8 @@ class ModelConfig:
             _at_least(1, f"model.{name}", getattr(self, name))
         _between(0.0, 1.0, "model.dropout", self.dropout)
         if None in (self.key_width, self.value_width) and self.width % self.heads:
-            nearest = self.heads * max(1, self.width // self.heads)
+            step = math.lcm(self.heads, 2)
+            nearest = step * max(1, self.width // step)
             raise ConfigError(f"model.width {self.width} does not divide into {self.heads} heads; try {nearest}")
         for name, head_width in (("key_width", self.key_width), ("value_width", self.value_width)):
             if head_width is not None:
@@ -88,6 +90,7 @@ class TextConfig:
         _at_least(1, "text.segmentations", self.segmentations)
         _at_least(0, "text.reserved", self.reserved)
         _at_least(1, "text.vocabulary", self.vocabulary)
+        _at_least(0, "text.sampling_alpha", self.sampling_alpha)
         if self.segmentations > 1 and self.algorithm != "unigram":
             raise ConfigError("text.segmentations samples subwords, which only text.algorithm=unigram can do")
 
@@ -167,7 +170,8 @@ class TrainingConfig:
             "keep_checkpoints", "validate_every", "report_every", "tolerated_bad_steps",
         ):  # fmt: skip
             _at_least(1, f"training.{name}", getattr(self, name))
-        _at_least(0, "training.validation_sentences", self.validation_sentences)
+        for name in ("validation_sentences", "weight_decay", "epsilon", "seed"):
+            _at_least(0, f"training.{name}", getattr(self, name))
         for name in ("label_smoothing", "moving_average", "decay_from", "beta1", "beta2"):
             _between(0.0, 1.0, f"training.{name}", getattr(self, name))
         if self.learning_rate <= 0:
@@ -229,12 +233,20 @@ class Config:
 
 def override(config: Config, name: str, value: str) -> Config:
     """The config with one setting replaced, as `--set training.steps=500` asks."""
-    section, _, setting = name.partition(".")
+    return override_all(config, {name: value})
+
+
+def override_all(config: Config, values: Mapping[str, str]) -> Config:
+    """The config with several settings replaced at once: only all of them together must make sense."""
     known = dict(settings(config))
-    if name not in known:
-        raise ConfigError(f"no setting is called {name!r}{_suggestion(name, known)}")
-    kind = typing.get_type_hints(type(getattr(config, section)))[setting]
-    return config.with_changes(**{section: {setting: _parse(name, value, kind)}})
+    changes: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise ConfigError(f"no setting is called {name!r}{_suggestion(name, known)}")
+        section, _, setting = name.partition(".")
+        kind = typing.get_type_hints(type(getattr(config, section)))[setting]
+        changes.setdefault(section, {})[setting] = _parse(name, value, kind)
+    return config.with_changes(**changes)
 
 
 def settings(config: Config) -> Iterator[tuple[str, Any]]:
@@ -253,7 +265,7 @@ def from_json(text: str) -> Config:
     """The config that `to_json` wrote; a setting it does not know is an error, a missing one takes its default."""
     try:
         sections = json.loads(text)
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise ConfigError(f"the configuration is not JSON: {error}") from error
     if not isinstance(sections, dict):
         raise ConfigError("the configuration is not a JSON object of sections")
@@ -261,8 +273,10 @@ def from_json(text: str) -> Config:
     names = [section.name for section in dataclasses.fields(config)]
     known = dict(settings(config))
     for section, values in sections.items():
-        if section not in names or not isinstance(values, dict):
+        if section not in names:
             raise ConfigError(f"no section is called {section!r}{_suggestion(section, names)}")
+        if not isinstance(values, dict):
+            raise ConfigError(f"section {section!r} takes an object of settings, not {values!r}")
         for setting in values:
             if f"{section}.{setting}" not in known:
                 raise ConfigError(
@@ -290,7 +304,7 @@ def _fits(value: Any, kind: Any) -> bool:
             if value in typing.get_args(alternative):
                 return True
         elif alternative is float:
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
                 return True
         elif isinstance(value, alternative) and (alternative is bool or not isinstance(value, bool)):
             return True
@@ -326,12 +340,14 @@ def _describe(kind: Any) -> str:
 def _suggestion(name: str, known: typing.Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    by_last_word = [one for one in known if one.rpartition(".")[2] == name.rpartition(".")[2]]
-    best = (by_last_word or close)[:1]
+    word = name.rpartition(".")[2] or name
+    by_last_word = [one for one in known if one.rpartition(".")[2] == word]
+    longer = [one for one in known if word and word in one.rpartition(".")[2].split("_")]
+    best = (by_last_word or close or longer)[:1]
     return f"; did you mean {best[0]!r}?" if best else "; `qkv recipes base` lists every setting"
 
 
-def _at_least(least: int, name: str, value: int) -> None:
+def _at_least(least: int, name: str, value: float) -> None:
     if value < least:
         raise ConfigError(f"{name} is {value}; it must be at least {least}")
 
