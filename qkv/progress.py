@@ -47,7 +47,7 @@ class Progress:
         parts[0] += f" {self._unit}"
         parts.append(f"{rate:,.0f} {self._unit}/s")
         if self._total is not None and rate > 0:
-            parts.append(f"{duration((self._total - self._done) / rate)} left")
+            parts.append(f"{duration(max(self._total - self._done, 0) / rate)} left")
         if note:
             parts.append(note)
         write_line(self._stream, " · ".join(parts), live=self._live)
