@@ -1,0 +1,180 @@
+"""The curves of one or more runs, drawn from their logs to a PNG."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qkv.errors import CheckpointError, MissingExtraError, StorageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LOG = "log.jsonl"
+
+
+def plot(runs: Sequence[Path], output: Path) -> None:
+    """Writes the picture of the runs that `draw` draws."""
+    figure = draw(runs)
+    try:
+        figure.savefig(output, format="png", dpi=130)
+    except OSError as error:
+        raise StorageError(f"the plot cannot be written to {output}: {error.strerror}") from error
+
+
+def draw(runs: Sequence[Path]) -> Figure:
+    """Loss, quality, learning rate and speed of the runs over their steps, as a figure of Matplotlib."""
+    histories = [_History(name, read_log(run)) for name, run in zip(_names(runs), runs, strict=True)]
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"plots need {error.name}: pip install 'qkv[plot]'") from error
+    figure = Figure(figsize=(12, 8), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12))
+    grid = figure.subplots(2, 2, sharex=True)
+    for axes, panel in zip(grid.flat, _panels(histories), strict=True):
+        _frame(axes, panel)
+        _fill(axes, panel, histories)
+    loss, _, _, speed = grid.flat
+    loss.set_xlim(left=0)
+    speed.set_ylim(bottom=0)
+    speed.yaxis.set_major_formatter("{x:,.0f}")
+    _explain(figure, loss, speed, histories)
+    return figure
+
+
+def read_log(run: Path) -> list[dict[str, Any]]:
+    """A run's reports by step, training before validation; of two for one step, as after a resume, the later one."""
+    path = run / LOG
+    if not run.is_dir():
+        raise CheckpointError(f"{run} is not a run directory")
+    if not path.is_file():
+        raise CheckpointError(f"{run} has no {LOG}: it is not a run directory, or its training has not begun")
+    latest = {(report["kind"], report["step"]): report for report in _reports(path)}
+    if not latest:
+        raise CheckpointError(f"{path} holds no reports yet; let the run train a little longer")
+    return [latest[key] for key in sorted(latest, key=lambda key: (key[1], key[0]))]
+
+
+def _reports(path: Path) -> Iterator[dict[str, Any]]:
+    # A report ends in a line break: what stands after the last one is a report that a killed run did not finish.
+    *lines, _ = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        try:
+            report = json.loads(line)
+        except ValueError as error:
+            raise CheckpointError(f"{path}, line {number} is damaged: {error}") from error
+        if not isinstance(report, dict) or "kind" not in report:
+            raise CheckpointError(f"{path}, line {number} is not a report: it says no kind")
+        if report["kind"] in _MARKS:
+            if not isinstance(report.get("step"), int):
+                raise CheckpointError(f"{path}, line {number} is not a report: it says no step")
+            yield report
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    names = [run.resolve().name for run in runs]
+    return names if len(set(names)) == len(names) else [str(run) for run in runs]
+
+
+@dataclass(frozen=True)
+class _History:
+    """A run's name and what it reported."""
+
+    name: str
+    reports: list[dict[str, Any]]
+
+    def curve(self, kind: str, value: str) -> list[tuple[int, float]]:
+        """(step, value) of the reports of this kind that hold this value."""
+        return [(one["step"], one[value]) for one in self.reports if one["kind"] == kind and one.get(value) is not None]
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One value over the steps, from one or more kinds of report."""
+
+    title: str
+    unit: str
+    value: str
+    kinds: tuple[str, ...]
+    logarithmic: bool = False
+
+
+_LOSS = _Panel("Loss", "nats per target token, logarithmic", "loss", ("train", "validation"), logarithmic=True)
+_BLEU = _Panel("Validation BLEU", "sacreBLEU", "bleu", ("validation",))
+_PERPLEXITY = _Panel(
+    "Validation perplexity", "per target token, logarithmic", "perplexity", ("validation",), logarithmic=True
+)
+_RATE = _Panel("Learning rate", "", "learning_rate", ("train",))
+_SPEED = _Panel("Speed", "tokens per second", "tokens_per_second", ("train",))
+
+_MARKS: dict[str, dict[str, Any]] = {
+    "train": {"linewidth": 1.2, "alpha": 0.75},
+    "validation": {"linewidth": 1.6, "marker": "o", "markersize": 4.5, "markeredgecolor": "white"},
+}
+# Okabe and Ito's palette less its yellow, too pale for a line: every kind of eye can tell these apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_DASHES = ("-", "--", ":", "-.")
+_GREY = "#666666"
+
+
+def _panels(histories: Sequence[_History]) -> list[_Panel]:
+    # BLEU may be left out of validations; runs are compared by what all of them know.
+    quality = _BLEU if all(history.curve("validation", "bleu") for history in histories) else _PERPLEXITY
+    return [_LOSS, quality, _RATE, _SPEED]
+
+
+def _frame(axes: Axes, panel: _Panel) -> None:
+    axes.set_title(panel.title, loc="left", fontweight="bold")
+    axes.set_ylabel(panel.unit, color=_GREY)
+    axes.set_xlabel("step", color=_GREY)
+    if panel.logarithmic:
+        _use_logarithm(axes)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.grid(color="#e4e4e4", linewidth=0.8)
+    axes.tick_params(which="both", colors=_GREY, labelbottom=True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#bbbbbb")
+
+
+def _use_logarithm(axes: Axes) -> None:
+    from matplotlib.ticker import LogFormatter
+
+    axes.set_yscale("log")
+    # Plain numbers, and where there are few powers of ten, between them too.
+    for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        set_formatter(LogFormatter(minor_thresholds=(2, 0.7)))
+
+
+def _fill(axes: Axes, panel: _Panel, histories: Sequence[_History]) -> None:
+    empty = True
+    for number, history in enumerate(histories):
+        again, colour = divmod(number, len(_COLOURS))
+        for kind in panel.kinds:
+            points = history.curve(kind, panel.value)
+            steps, values = [step for step, _ in points], [value for _, value in points]
+            axes.plot(steps, values, color=_COLOURS[colour], linestyle=_DASHES[again % len(_DASHES)], **_MARKS[kind])
+            empty = empty and not points
+    if empty:
+        axes.text(0.5, 0.5, "not reported yet", transform=axes.transAxes, ha="center", color=_GREY)
+
+
+def _explain(figure: Figure, loss: Axes, speed: Axes, histories: Sequence[_History]) -> None:
+    """Names the kinds of curves beside the loss, and the runs above all panels."""
+    from matplotlib.lines import Line2D
+
+    names = {"train": "training", "validation": "validation"}
+    kinds = [Line2D([], [], color=_GREY, label=names[kind], **marks) for kind, marks in _MARKS.items()]
+    loss.legend(handles=kinds, frameon=False)
+    if len(histories) == 1:
+        figure.suptitle(histories[0].name, fontsize="x-large")
+        return
+    lines = speed.get_lines()
+    figure.legend(
+        lines, [history.name for history in histories], loc="outside upper center", ncols=min(4, len(lines)),
+        frameon=False, fontsize="large",
+    )  # fmt: skip
