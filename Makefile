@@ -5,9 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-# One compute thread for each test worker: as many workers as cores would otherwise fight over the cores.
+# A worker for each core, and no more than memory bears; tests/conftest.py gives each one thread.
 WORKERS ?= auto
-TEST_ENVIRONMENT := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 .DELETE_ON_ERROR:
 .PHONY: help setup test check demo bench clean
@@ -19,7 +18,7 @@ help: ## show the targets
 setup: $(STAMP) ## create .venv with everything a developer needs (PYTHON=python3.12 chooses the interpreter)
 
 test: setup check ## check, then run all tests
-	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal
 
 check: setup ## lint, formatting and types
 	$(BIN)/ruff check .

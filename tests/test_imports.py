@@ -30,14 +30,14 @@ MAY_IMPORT = {
     # Assemblers: join parts.
     "qkv.models": "errors config data.batch layers",
     "qkv.checkpoint": "qkv errors config text models",
-    "qkv.prepare": "errors progress config text data",
+    "qkv.prepare": "qkv errors progress config text data",
     "qkv.translate": "errors progress config text data.batch layers models search checkpoint",
     "qkv.training": (
         "qkv errors progress config text data layers models search checkpoint prepare translate evaluate.scores"
     ),
     # Applications: use assemblers.
-    "qkv.evaluate": "errors progress",
-    "qkv.plot": "errors config checkpoint training",
+    "qkv.evaluate": "errors",
+    "qkv.plot": "errors",
     "qkv.cli": "qkv errors progress config recipes checkpoint prepare training translate evaluate plot",
     "qkv": "errors config recipes translate training",
 }
