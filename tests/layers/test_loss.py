@@ -1,0 +1,103 @@
+"""The chunked loss, against the library's own functions."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from qkv.layers import loss as module
+from qkv.layers.loss import IGNORED, Loss, plain_smoothed_cross_entropy, smoothed_cross_entropy
+
+POSITIONS, WIDTH, VOCABULARY = 23, 6, 17
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several chunks, the last of them shorter."""
+    monkeypatch.setattr(module, "_CHUNK", 5)
+
+
+def inputs(*, ignored: int = 8) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(POSITIONS, WIDTH, generator=generator)
+    weight = torch.randn(VOCABULARY, WIDTH, generator=generator)
+    label = torch.randint(VOCABULARY, (POSITIONS,), generator=generator)
+    label[torch.randperm(POSITIONS, generator=generator)[:ignored]] = IGNORED
+    return x.requires_grad_(), weight.requires_grad_(), label
+
+
+def gradients(loss: Loss, *of: Tensor, scale: float = 1.0) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(loss.total * scale, of)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("ignored", [0, 8, POSITIONS])
+def test_loss_and_gradients_agree_with_the_plain_ones(smoothing: float, ignored: int) -> None:
+    x, weight, label = inputs(ignored=ignored)
+    ours = smoothed_cross_entropy(x, weight, label, smoothing=smoothing)
+    plain = plain_smoothed_cross_entropy(x, weight, label, smoothing=smoothing)
+    torch.testing.assert_close(ours, plain)
+    assert ours.tokens == POSITIONS - ignored
+    torch.testing.assert_close(gradients(ours, x, weight, scale=0.3), gradients(plain, x, weight, scale=0.3))
+
+
+def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight, label = inputs()
+    several = smoothed_cross_entropy(x, weight, label, smoothing=0.1)
+    monkeypatch.setattr(module, "_CHUNK", 1000)
+    one = smoothed_cross_entropy(x, weight, label, smoothing=0.1)
+    torch.testing.assert_close(several, one)
+    torch.testing.assert_close(gradients(several, x, weight), gradients(one, x, weight))
+
+
+def test_without_gradients_the_loss_is_the_same_and_none_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight, label = inputs()
+    expected = smoothed_cross_entropy(x, weight, label, smoothing=0.1)
+    # The gradient of the weight is the one tensor that is made of zeros in the weight's shape.
+    monkeypatch.setattr(torch, "zeros_like", None)
+    for silence in (torch.no_grad, torch.inference_mode):
+        with silence():
+            loss = smoothed_cross_entropy(x, weight, label, smoothing=0.1)
+        torch.testing.assert_close(loss, expected)
+        assert not loss.total.requires_grad
+
+
+def test_under_autocast_it_agrees_within_the_precision_of_bfloat16() -> None:
+    x, weight, label = inputs()
+    exact = plain_smoothed_cross_entropy(x, weight, label, smoothing=0.1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = smoothed_cross_entropy(x, weight, label, smoothing=0.1)
+    torch.testing.assert_close(loss, exact, rtol=0.01, atol=0)
+    for ours, theirs in zip(gradients(loss, x, weight), gradients(exact, x, weight), strict=True):
+        assert ours.dtype == torch.float32
+        torch.testing.assert_close(ours, theirs, rtol=0.02, atol=0.02 * theirs.abs().max().item())
+
+
+def test_in_bfloat16_throughout_the_sums_are_still_kept_in_float32() -> None:
+    x, weight, label = inputs()
+    narrow = x.detach().bfloat16().requires_grad_()
+    loss = smoothed_cross_entropy(narrow, weight, label, smoothing=0.1)
+    assert loss.total.dtype == loss.surprise.dtype == torch.float32
+    x_gradient, weight_gradient = gradients(loss, narrow, weight)
+    assert (x_gradient.dtype, weight_gradient.dtype) == (torch.bfloat16, torch.float32)
+
+
+def test_surprise_is_the_negative_log_likelihood_whatever_the_smoothing() -> None:
+    x, weight, label = inputs()
+    probability = (x @ weight.T).softmax(1)
+    nats = -sum(math.log(probability[p, one].item()) for p, one in enumerate(label.tolist()) if one != IGNORED)
+    for smoothing in (0.0, 0.1, 0.5):
+        loss = smoothed_cross_entropy(x, weight, label, smoothing=smoothing)
+        assert loss.surprise.item() == pytest.approx(nats, rel=1e-5)
+        assert not loss.surprise.requires_grad
+
+
+def test_losses_of_parts_add_up() -> None:
+    x, weight, label = inputs()
+    whole = smoothed_cross_entropy(x, weight, label, smoothing=0.1)
+    first = smoothed_cross_entropy(x[:9], weight, label[:9], smoothing=0.1)
+    second = smoothed_cross_entropy(x[9:], weight, label[9:], smoothing=0.1)
+    torch.testing.assert_close(Loss(*(a + b for a, b in zip(first, second, strict=True))), whole)
