@@ -25,6 +25,9 @@ class Loss(NamedTuple):
 
 def smoothed_cross_entropy(x_PD: Tensor, weight_VD: Tensor, label_P: Tensor, *, smoothing: float) -> Loss:
     """The loss of the logits x·Wᵀ, which are never all in memory: each chunk's gradient is made along with its loss."""
+    if not torch.is_grad_enabled():
+        # Nobody else tells an autograd function that its gradients would be made in vain.
+        x_PD, weight_VD = x_PD.detach(), weight_VD.detach()
     total, surprise = _ChunkedLoss.apply(x_PD, weight_VD, label_P, smoothing)  # type: ignore[no-untyped-call]
     return Loss(total, surprise, (label_P != IGNORED).sum())
 
