@@ -1,0 +1,277 @@
+"""The directory of prepared data: made beside its place, moved there when it is whole, described by a manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+import sentencepiece
+
+import qkv
+from qkv.config import Config
+from qkv.data.corpus import Corpus
+from qkv.errors import ConfigError, StorageError, TextError
+from qkv.prepare.report import summarise
+from qkv.text.files import pair_files
+from qkv.text.subwords import Tokenizer
+
+MANIFEST = "prepared.json"
+REPORT = "report.json"
+TOKENIZER = "tokenizer.model"
+DROPPED = "dropped.tsv.gz"
+WORK = "work"
+
+_FORMAT = 1
+# Text that was packed is taken to be this many times as long; while preparing, text is kept once beside its ids.
+_UNPACKED = 3
+_SPACE = 2.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Prepared data, ready to train on: `Prepared.open(directory).corpus("train")`."""
+
+    directory: Path
+    manifest: Mapping[str, Any]
+    report: Mapping[str, Any]
+    reused: bool = False
+
+    @classmethod
+    def open(cls, directory: Path) -> Prepared:
+        """What `prepare` wrote there, its files checked for their sizes."""
+        manifest = _read_json(directory / MANIFEST)
+        for name, described in manifest["files"].items():
+            path = directory / name
+            found = path.stat().st_size if path.is_file() else None
+            if found != described["bytes"]:
+                how = "is missing" if found is None else f"is damaged: {found:,} bytes, not {described['bytes']:,}"
+                raise TextError(f"{path} {how}; remove {directory} and prepare again")
+        return cls(directory, manifest, _read_json(directory / REPORT))
+
+    @property
+    def fingerprint(self) -> str:
+        return str(self.manifest["fingerprint"])
+
+    def corpus(self, name: str) -> Corpus:
+        """The ids of `train` or `valid`."""
+        return Corpus.open(self.directory, name)
+
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.load(self.directory / TOKENIZER)
+
+    def verify(self) -> None:
+        """Reads every file and compares it with the manifest."""
+        for name, described in self.manifest["files"].items():
+            if _sha256(self.directory / name) != described["sha256"]:
+                path = self.directory / name
+                raise TextError(f"{path} is not what was written; remove {self.directory} and prepare again")
+
+    def summary(self) -> str:
+        """What was kept, left out and mended, for a person."""
+        again = f"{self.directory} holds this already; used as it is\n" if self.reused else ""
+        return again + summarise(self.report, str(self.directory / DROPPED))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: equal requests give equal directories."""
+
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, Sequence[Mapping[str, Any]]]
+
+    @classmethod
+    def of(cls, config: Config, roles: Mapping[str, Sequence[Path]]) -> Request:
+        settings = {"text": dataclasses.asdict(config.text), "data": dataclasses.asdict(config.data)}
+        return cls(
+            {**settings, "training": {"seed": config.training.seed}},
+            {
+                role: [{"file": str(path), "bytes": path.stat().st_size, "sha256": _sha256(path)} for path in paths]
+                for role, paths in roles.items()
+            },
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the contents of the files and the settings; where the files lie does not matter."""
+        contents = {role: [file["sha256"] for file in files] for role, files in self.inputs.items()}
+        asked = {"format": _FORMAT, "settings": self.settings, "contents": contents}
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def existing(output: Path, request: Request) -> Prepared | None:
+    """The data at `output` if it is what is asked for, None if nothing is there yet; anything else is an error."""
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return None
+    if not (output / MANIFEST).is_file():
+        raise ConfigError(f"{output} exists and is not prepared data; choose another directory or remove it")
+    there = Prepared.open(output)
+    if there.fingerprint == request.fingerprint:
+        return dataclasses.replace(there, reused=True)
+    differences = "; ".join(_differences(there.manifest, request)) or "it was made by another version"
+    raise ConfigError(
+        f"{output} was prepared from something else: {differences}. Choose another directory or remove it"
+    )
+
+
+@contextlib.contextmanager
+def workplace(output: Path, needed: int) -> Iterator[Path]:
+    """A directory to write into beside `output`; it is gone afterwards unless it was published."""
+    place = output.parent / f".{output.name}.partial"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(output.parent, os.W_OK):
+        raise StorageError(f"no permission to write in {output.parent}")
+    free = shutil.disk_usage(output.parent).free
+    if free < needed:
+        raise StorageError(
+            f"preparing {output} needs about {_megabytes(needed)}, and only {_megabytes(free)} are free there"
+        )
+    place.mkdir(exist_ok=True)
+    lock_path = place / "lock"
+    with lock_path.open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(f"another process is preparing {output} right now; wait for it") from error
+        try:
+            _empty(place, keep=lock_path)
+            (place / WORK).mkdir()
+            yield place
+        except BaseException:
+            # Not after success: then it is published, and another process may have begun one of this name.
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+
+
+def publish(place: Path, output: Path, request: Request) -> None:
+    """Writes the manifest and moves the finished directory to its place."""
+    shutil.rmtree(place / WORK)
+    (place / "lock").unlink()
+    files = {
+        path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path, sync=True)}
+        for path in sorted(place.iterdir())
+    }
+    manifest = {
+        "format": _FORMAT,
+        "fingerprint": request.fingerprint,
+        "settings": request.settings,
+        "inputs": request.inputs,
+        "versions": {
+            "qkv": qkv.__version__,
+            "sentencepiece": sentencepiece.__version__,
+            "numpy": numpy.__version__,
+            "python": platform.python_version(),
+        },
+        "files": files,
+    }
+    write_json(place / MANIFEST, manifest)
+    _sha256(place / MANIFEST, sync=True)
+    # Over an empty directory this succeeds; over anything else it fails, so that nothing is lost.
+    place.rename(output)
+    _sync_directory(output.parent)
+
+
+@contextlib.contextmanager
+def storage_told(output: Path) -> Iterator[None]:
+    """Turns what the file system refuses into one clear line."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or output
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageError(
+                f"the disk is full: {output} could not be prepared; free some space or choose another place"
+            ) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise StorageError(f"no permission to write {where}") from error
+        raise StorageError(f"{where}: {error.strerror or error}") from error
+
+
+def text_bytes(paths: Sequence[Path]) -> int:
+    """About how much text the files hold."""
+    return sum(path.stat().st_size * (_UNPACKED if path.suffix in (".gz", ".xz") else 1) for path in paths)
+
+
+def space_needed(paths: Sequence[Path]) -> int:
+    """About how much disk preparing these files takes."""
+    return int(_SPACE * text_bytes(paths))
+
+
+def require_pairs(roles: Mapping[str, Sequence[Path]]) -> None:
+    """Tells at once about files that are not there or do not come in pairs."""
+    for paths in roles.values():
+        pair_files(paths)
+
+
+def write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ConfigError(
+            f"{path.parent} is not prepared data: it has no {path.name}; `qkv prepare` makes it"
+        ) from error
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise TextError(f"{path} is damaged; remove {path.parent} and prepare again") from error
+    if not isinstance(content, dict) or (path.name == MANIFEST and content.get("format") != _FORMAT):
+        raise TextError(f"{path} was not written by this version of qkv; remove {path.parent} and prepare again")
+    return content
+
+
+def _differences(manifest: Mapping[str, Any], request: Request) -> Iterator[str]:
+    for section, asked in request.settings.items():
+        for name, value in asked.items():
+            before = manifest["settings"].get(section, {}).get(name)
+            if before != value:
+                yield f"{section}.{name} was {before} and is {value}"
+    for role, files in request.inputs.items():
+        before = [file["sha256"] for file in manifest["inputs"].get(role, [])]
+        if before != [file["sha256"] for file in files]:
+            yield f"the {role} files are not the same"
+
+
+def _sha256(path: Path, *, sync: bool = False) -> str:
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if sync:
+                os.fsync(file.fileno())
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    return digest
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _empty(directory: Path, *, keep: Path) -> None:
+    for path in directory.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path != keep:
+            path.unlink()
+
+
+def _megabytes(count: int) -> str:
+    return f"{max(1, count >> 20):,} MiB"

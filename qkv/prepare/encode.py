@@ -1,0 +1,199 @@
+"""The last steps: the vocabulary is learned from an even sample, and the workers turn all pairs into ids."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from qkv.config import Config, TextConfig
+from qkv.data.corpus import CorpusWriter, Sentences
+from qkv.errors import ConfigError
+from qkv.prepare.clean import FATES, CleanCorpus, CleanText
+from qkv.prepare.report import DropLog
+from qkv.prepare.workers import Workers, run_apart
+from qkv.progress import Progress
+from qkv.text.subwords import Tokenizer
+
+TOO_MANY_TOKENS = "too many tokens"
+
+# Learning from less than this takes no longer than starting a process for it.
+_QUICK_BYTES = 1 << 20
+
+
+def learn_vocabulary(corpus: CleanCorpus, config: TextConfig, sample: Path, output: Path) -> int:
+    """Learns the vocabulary from training pairs drawn evenly from the whole corpus; gives the number of lines."""
+    lines = _write_sample(corpus, max(1, config.sample_lines // 2), sample)
+    with Progress("learning the vocabulary", total=lines, unit="lines") as progress:
+        if sample.stat().st_size < _QUICK_BYTES:
+            Tokenizer.learn([sample], config, output)
+        else:
+            # It cannot be interrupted, and takes the memory it needs with it when it ends.
+            run_apart(_learn, sample, config, output)
+        progress.advance(lines)
+    return lines
+
+
+def take_tokenizer(path: Path, config: TextConfig, output: Path) -> None:
+    """Uses a vocabulary that was learned before, if it is what the settings describe."""
+    tokenizer = Tokenizer.load(path)
+    if tokenizer.size != config.vocabulary:
+        raise ConfigError(
+            f"the tokenizer {path} has {tokenizer.size} subwords and text.vocabulary is {config.vocabulary}; "
+            f"--set text.vocabulary={tokenizer.size}"
+        )
+    for language in (config.source_language, config.target_language):
+        if language is not None:
+            tokenizer.tag(language)
+    output.write_bytes(tokenizer.model)
+
+
+class Encoder:
+    """Turns clean pairs into ids and writes them to the corpora `train` and `valid`."""
+
+    def __init__(self, directory: Path, tokenizer: Path, config: Config, workers: Workers, log: DropLog) -> None:
+        self._model = _Model(str(tokenizer), hashlib.sha256(tokenizer.read_bytes()).hexdigest())
+        self._config = config
+        self._workers = workers
+        self._log = log
+        self._vocabulary = _tokenizer(self._model).size
+        self._directory = directory
+        self._files = contextlib.ExitStack()
+
+    def __enter__(self) -> Encoder:
+        with contextlib.ExitStack() as opened:
+            self._writers = {
+                name: opened.enter_context(CorpusWriter(self._directory, name, vocabulary=self._vocabulary))
+                for name in ("train", "valid")
+            }
+            self._valid_texts = [
+                opened.enter_context((self._directory / f"valid.{side}.txt").open("wb"))
+                for side in ("source", "target")
+            ]
+            self._files = opened.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._files.__exit__(*exception)  # type: ignore[arg-type]
+
+    def encode(self, corpus: CleanCorpus, destinations: dict[str, str]) -> None:
+        """Encodes the pairs of each fate to the corpus that `destinations` names for it."""
+        for copy in range(self._config.text.segmentations):
+            wanted = {fate: name for fate, name in destinations.items() if copy == 0 or name == "train"}
+            count = sum(corpus.count(fate) for fate in wanted)
+            with Progress("encoding", total=count, unit="pairs") as progress:
+                for encoded in self._workers.map(_encode, self._tasks(corpus, wanted, copy)):
+                    self._write(corpus, encoded)
+                    progress.advance(len(encoded.lines) + len(encoded.unfit))
+
+    def result(self, name: str) -> dict[str, int]:
+        """How much was written to one corpus."""
+        writer = self._writers[name]
+        return {
+            "pairs": len(writer),
+            "source_tokens": writer.tokens["source"],
+            "target_tokens": writer.tokens["target"],
+        }
+
+    def _tasks(self, corpus: CleanCorpus, destinations: dict[str, str], copy: int) -> Iterator[_Task]:
+        for some in corpus.texts():
+            for fate, name in destinations.items():
+                chosen = some.where(some.fates == FATES.index(fate))
+                if len(chosen.lines):
+                    yield _Task(name, chosen, copy, self._model, self._config)
+
+    def _write(self, corpus: CleanCorpus, encoded: _Encoded) -> None:
+        self._writers[encoded.destination].extend(encoded.source, encoded.target, encoded.lines)
+        for line in encoded.unfit:
+            self._log.drop(corpus.tally, line, TOO_MANY_TOKENS)
+        if encoded.destination == "valid":
+            for file, text in zip(self._valid_texts, encoded.texts, strict=True):
+                file.write(text)
+
+
+class _Model(NamedTuple):
+    path: str
+    digest: str
+
+
+class _Task(NamedTuple):
+    destination: str
+    some: CleanText
+    copy: int
+    model: _Model
+    config: Config
+
+
+class _Encoded(NamedTuple):
+    destination: str
+    source: Sentences
+    target: Sentences
+    lines: npt.NDArray[np.int64]
+    unfit: list[int]
+    texts: tuple[bytes, bytes]
+
+
+@functools.lru_cache(maxsize=1)
+def _tokenizer(model: _Model) -> Tokenizer:
+    return Tokenizer.load(Path(model.path))
+
+
+def _learn(sample: Path, config: TextConfig, output: Path) -> None:
+    Tokenizer.learn([sample], config, output)
+
+
+def _encode(task: _Task) -> _Encoded:
+    tokenizer = _tokenizer(task.model)
+    pairs = [line.split("\t") for line in task.some.text.decode().removesuffix("\n").split("\n")]
+    sides = [tokenizer.encode_all([pair[side] for pair in pairs]) for side in (0, 1)]
+    # End takes a place of the source's row; of the target's, begin does on the way in and end on the way out.
+    room = task.config.data.row_width - 1
+    fits = [max(len(source), len(target)) <= room for source, target in zip(*sides, strict=True)]
+    if task.copy:
+        sides = [_sampled(tokenizer, task, side, [pair[side] for pair in pairs], sides[side]) for side in (0, 1)]
+    source, target = ([ids for ids, fit in zip(side, fits, strict=True) if fit] for side in sides)
+    kept = [pair for pair, fit in zip(pairs, fits, strict=True) if fit]
+    texts = ["".join(pair[side] + "\n" for pair in kept).encode() for side in (0, 1) if task.destination == "valid"]
+    lines = task.some.lines
+    return _Encoded(
+        task.destination,
+        Sentences.of(source),
+        Sentences.of(target),
+        lines[np.array(fits, bool)],
+        # Another cut of a pair that was left out is no second loss.
+        [] if task.copy else [int(line) for line, fit in zip(lines, fits, strict=True) if not fit],
+        (texts[0], texts[1]) if texts else (b"", b""),
+    )
+
+
+def _sampled(tokenizer: Tokenizer, task: _Task, side: int, texts: list[str], best: list[list[int]]) -> list[list[int]]:
+    """Other cuts of the texts, each with a seed of its own; the best one where another would not fit a row."""
+    room = task.config.data.row_width - 1
+    result = []
+    for text, line, plain in zip(texts, task.some.lines, best, strict=True):
+        place = f"{task.config.training.seed} {task.copy} {line} {side}"
+        seed = int.from_bytes(hashlib.blake2b(place.encode(), digest_size=8).digest(), "little")
+        other = tokenizer.sample(text, task.config.text.sampling_alpha, seed)
+        result.append(other if len(other) <= room else plain)
+    return result
+
+
+def _write_sample(corpus: CleanCorpus, wanted: int, sample: Path) -> int:
+    """Writes `wanted` training pairs, evenly spread over the corpus, a line for each side; gives the lines written."""
+    available = corpus.count("training")
+    wanted = min(wanted, available)
+    seen = 0
+    with sample.open("wb") as file:
+        for some in corpus.texts():
+            training = some.where(some.fates == FATES.index("training"))
+            number = seen + np.arange(len(training.lines), dtype=np.int64)
+            taken = (number + 1) * wanted // available > number * wanted // available
+            file.write(training.where(taken).text.replace(b"\t", b"\n"))
+            seen += len(number)
+    return 2 * wanted

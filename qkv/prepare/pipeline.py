@@ -1,0 +1,162 @@
+"""`prepare`: the steps from files of text to a directory of ids, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qkv.config import Config
+from qkv.errors import ConfigError, TextError
+from qkv.prepare.clean import CleanCorpus, clean_corpus
+from qkv.prepare.directory import (
+    DROPPED,
+    REPORT,
+    TOKENIZER,
+    WORK,
+    Prepared,
+    Request,
+    existing,
+    publish,
+    require_pairs,
+    space_needed,
+    storage_told,
+    text_bytes,
+    workplace,
+    write_json,
+)
+from qkv.prepare.duplicates import mark_duplicates
+from qkv.prepare.encode import Encoder, learn_vocabulary, take_tokenizer
+from qkv.prepare.report import DropLog, reasons
+from qkv.prepare.split import find_overlap, hold_out
+from qkv.prepare.workers import Workers, cores
+from qkv.text.cleaning import RULES, UNUSABLE
+from qkv.text.files import pair_files
+from qkv.text.subwords import Tokenizer
+
+# Text for which starting one more process pays.
+_BYTES_A_WORKER = 4 << 20
+
+
+def prepare(
+    files: Sequence[Path],
+    output: Path,
+    config: Config,
+    *,
+    valid: Sequence[Path] = (),
+    test: Sequence[Path] = (),
+    tokenizer: Path | None = None,
+    workers: int | None = None,
+) -> Prepared:
+    """Cleans, splits and encodes parallel text into `output`; the same request again uses what is there.
+
+    The result does not depend on the number of workers, which is by default what the work and the machine allow.
+    """
+    if not files:
+        raise ConfigError("no files to prepare; give a source and a target file, or pairs in a file named *.tsv")
+    roles = {"training": files, "validation": valid, "test": test}
+    require_pairs(roles)
+    if tokenizer is not None:
+        Tokenizer.load(tokenizer)
+    with storage_told(output):
+        request = Request.of(config, {**roles, "tokenizer": [tokenizer] if tokenizer is not None else []})
+        if (there := existing(output, request)) is not None:
+            return there
+        with (
+            workplace(output, space_needed(files)) as place,
+            Workers(workers or min(cores(), 1 + text_bytes(files) // _BYTES_A_WORKER)) as pool,
+            DropLog(place / DROPPED) as log,
+        ):
+            report = _Preparation(place, config, pool, log).run(files, valid, test, tokenizer)
+            write_json(place / REPORT, report)
+            log.close()
+            publish(place, output, request)
+    return Prepared.open(output)
+
+
+@dataclass(frozen=True)
+class _Preparation:
+    place: Path
+    config: Config
+    workers: Workers
+    log: DropLog
+
+    def run(
+        self, files: Sequence[Path], valid: Sequence[Path], test: Sequence[Path], tokenizer: Path | None
+    ) -> dict[str, Any]:
+        training = self._clean("training", files, tuple(RULES))
+        validation = self._clean("validation", valid, UNUSABLE) if valid else None
+        if not self.config.data.keep_duplicates:
+            mark_duplicates(training, self.place / WORK / "buckets")
+        overlaps, warnings = self._overlaps(training, validation, test)
+        notes = []
+        if validation is None:
+            note = hold_out(training, self.config.data.held_out, self.config.training.seed)
+            notes = [note] if note else []
+        training.log_fates(self.log)
+        _require_some(training, "training")
+        lines = self._vocabulary(training, tokenizer)
+        results = self._encode(training, validation)
+        return {
+            "training": {**training.tally.as_json(), **results["train"]},
+            "validation": {**(validation.tally.as_json() if validation else _NOTHING), **results["valid"]},
+            "vocabulary": {"size": self.config.text.vocabulary, "learned_from_lines": lines},
+            "segmentations": self.config.text.segmentations,
+            "overlap": overlaps,
+            "notes": notes,
+            "warnings": warnings,
+        }
+
+    def _clean(self, name: str, files: Sequence[Path], rules: Sequence[str]) -> CleanCorpus:
+        corpus = clean_corpus(
+            pair_files(files), self.place / WORK / name, self.config.data, rules, self.workers, self.log
+        )
+        _require_some(corpus, name)
+        return corpus
+
+    def _overlaps(
+        self, training: CleanCorpus, validation: CleanCorpus | None, test: Sequence[Path]
+    ) -> tuple[dict[str, Any], list[str]]:
+        overlaps: dict[str, Any] = {}
+        warnings = []
+        others = {"validation": validation, "test": self._clean("test", test, UNUSABLE) if test else None}
+        for what, other in others.items():
+            if other is None:
+                continue
+            drop = what == "test" and self.config.data.drop_test_lines
+            overlap = find_overlap(training, other, drop=drop)
+            overlaps[what] = overlap.as_json()
+            if warning := overlap.warning(what, dropped=drop):
+                warnings.append(warning)
+        return overlaps, warnings
+
+    def _vocabulary(self, training: CleanCorpus, tokenizer: Path | None) -> int:
+        if tokenizer is None:
+            return learn_vocabulary(training, self.config.text, self.place / WORK / "sample", self.place / TOKENIZER)
+        take_tokenizer(tokenizer, self.config.text, self.place / TOKENIZER)
+        return 0
+
+    def _encode(self, training: CleanCorpus, validation: CleanCorpus | None) -> dict[str, dict[str, int]]:
+        with Encoder(self.place, self.place / TOKENIZER, self.config, self.workers, self.log) as encoder:
+            encoder.encode(training, {"training": "train", "held out": "valid"})
+            if validation is not None:
+                encoder.encode(validation, {"training": "valid"})
+            results = {name: encoder.result(name) for name in ("train", "valid")}
+        for name, corpus in (("train", training), ("valid", validation or training)):
+            if not results[name]["pairs"]:
+                raise TextError(
+                    f"no pair of the {name} set fits data.row_width {self.config.data.row_width}; left out: "
+                    f"{reasons(corpus.tally)}"
+                )
+        return results
+
+
+_NOTHING: dict[str, Any] = {"read": 0, "dropped": {}, "repaired": {}}
+
+
+def _require_some(corpus: CleanCorpus, name: str) -> None:
+    if not corpus.count("training"):
+        read = corpus.tally.read
+        why = f"left out: {reasons(corpus.tally)}" if read else "its files are empty"
+        raise TextError(f"no {name} pairs are left of {read:,}; {why}")
