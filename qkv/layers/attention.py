@@ -61,13 +61,13 @@ class MultiHeadAttention(nn.Module):
         key_RHKE = self.turn(self.key_norm(self._by_head(self.key(x_RKD))), positions_RK)
         return KeyValues(key_RHKE, self._by_head(self.value(x_RKD)))
 
-    def forward(self, x_RWD: Tensor, positions_RW: Tensor, memory: KeyValues, visible_R1WK: Tensor | None) -> Tensor:
+    def forward(self, x_RWD: Tensor, positions_RW: Tensor, memory: KeyValues, visible: Tensor | None) -> Tensor:
         """Queries of x look at the memory; a memory of fewer rows serves equally many rows of queries each."""
         query_RHWE = self.turn(self.query_norm(self._by_head(self.query(x_RWD))), positions_RW)
         # The beams of a sentence share its memory: they look at it as if they were one row of more positions.
         N, B, W = memory.key_RHKE.size(0), x_RWD.size(0) // memory.key_RHKE.size(0), x_RWD.size(1)
         together = query_RHWE.view(N, B, self.heads, W, -1).transpose(1, 2).reshape(N, self.heads, B * W, -1)
-        mixed = self.kernel(together, memory.key_RHKE, memory.value_RHKU, visible_R1WK)
+        mixed = self.kernel(together, memory.key_RHKE, memory.value_RHKU, visible)
         mixed_RWHU = mixed.view(N, self.heads, B, W, -1).permute(0, 2, 3, 1, 4).flatten(0, 1)
         y_RWD: Tensor = self.output(mixed_RWHU.flatten(2))
         return y_RWD

@@ -33,7 +33,7 @@ class Block(nn.Module):
         self,
         x_RWD: Tensor,
         positions_RW: Tensor,
-        visible_R1WK: Tensor | None,
+        visible: Tensor | None,
         past: KeyValues | None,
         memory: KeyValues | None,
         memory_visible: Tensor | None,
@@ -43,7 +43,7 @@ class Block(nn.Module):
         inner_RWD = around.before(x_RWD)
         present = self.self_attention.remember(inner_RWD, positions_RW)
         seen = present if past is None else past.append(present)
-        x_RWD = around.after(x_RWD, self.self_attention(inner_RWD, positions_RW, seen, visible_R1WK))
+        x_RWD = around.after(x_RWD, self.self_attention(inner_RWD, positions_RW, seen, visible))
 
         if self.cross_attention is not None and self.around_cross_attention is not None:
             assert memory is not None
@@ -72,7 +72,7 @@ class Stack(nn.Module):
         self,
         x_RWD: Tensor,
         positions_RW: Tensor,
-        visible_R1WK: Tensor | None,
+        visible: Tensor | None,
         past: Sequence[KeyValues] | None = None,
         memory: Sequence[KeyValues] | None = None,
         memory_visible: Tensor | None = None,
@@ -82,7 +82,7 @@ class Stack(nn.Module):
             x_RWD, seen_by_block = block(
                 x_RWD,
                 positions_RW,
-                visible_R1WK,
+                visible,
                 past[number] if past else None,
                 memory[number] if memory else None,
                 memory_visible,

@@ -11,23 +11,24 @@ from torch.nn import functional
 
 
 class Kernel(Protocol):
-    """Mixes the values by how well their keys answer the queries, where visible; `None` lets all see all."""
+    """Mixes the values by how well their keys answer the queries, where visible.
 
-    def __call__(
-        self, query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible_R1WK: Tensor | None
-    ) -> Tensor: ...
+    `visible` may be alike for all rows, or for all that look, and then has a 1 there; None lets all see all.
+    """
+
+    def __call__(self, query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Tensor | None) -> Tensor: ...
 
 
-def fused(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible_R1WK: Tensor | None) -> Tensor:
+def fused(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Tensor | None) -> Tensor:
     """The library's kernel, which never writes the weights to memory: for training and translating."""
-    return functional.scaled_dot_product_attention(query_RHWE, key_RHKE, value_RHKU, attn_mask=visible_R1WK)
+    return functional.scaled_dot_product_attention(query_RHWE, key_RHKE, value_RHKU, attn_mask=visible)
 
 
-def weights(query_RHWE: Tensor, key_RHKE: Tensor, visible_R1WK: Tensor | None) -> Tensor:
+def weights(query_RHWE: Tensor, key_RHKE: Tensor, visible: Tensor | None) -> Tensor:
     """softmax(QKᵀ / √d_k): how much of each position every query takes."""
     score_RHWK = query_RHWE @ key_RHKE.transpose(-2, -1) / math.sqrt(query_RHWE.size(-1))
-    if visible_R1WK is not None:
-        score_RHWK = score_RHWK.masked_fill(~visible_R1WK, -torch.inf)
+    if visible is not None:
+        score_RHWK = score_RHWK.masked_fill(~visible, -torch.inf)
     return score_RHWK.softmax(-1)
 
 
@@ -37,7 +38,7 @@ class Recording:
     def __init__(self) -> None:
         self.weight_RHWK: Tensor | None = None
 
-    def __call__(self, query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible_R1WK: Tensor | None) -> Tensor:
-        weight_RHWK = weights(query_RHWE, key_RHKE, visible_R1WK)
+    def __call__(self, query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Tensor | None) -> Tensor:
+        weight_RHWK = weights(query_RHWE, key_RHKE, visible)
         self.weight_RHWK = weight_RHWK.detach()
         return weight_RHWK @ value_RHKU
