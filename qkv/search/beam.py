@@ -33,8 +33,8 @@ def beam_search(
     beam = _Beam(limits, width, penalty, keep, device)
     token_R = torch.full((len(limits.longest),), limits.begin, device=device)
     while beam.sentences:
-        logits_RV, state = step(token_R, state)
-        token_R, hypotheses_R, sentences = beam.advance(logits_RV)
+        logits, state = step(token_R, state)
+        token_R, hypotheses_R, sentences = beam.advance(logits)
         # A beam of one that lost no sentence goes on as it stands: nothing needs to be copied.
         if width > 1 or sentences is not None:
             state = state.select(hypotheses_R, sentences)
@@ -58,18 +58,18 @@ class _Beam:
 
     def advance(self, logits_RV: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """One token more: the last tokens, the hypotheses they continue, and the sentences left (None: all)."""
-        before_NBT = self._ids_NBT
+        before = self._ids_NBT
         score_NC, beam_NC, token_NC = self._candidates(logits_RV)
         ended_NC = token_NC == self._limits.end
         alive_NC = score_NC.masked_fill(ended_NC, -torch.inf)
         self._score_NB, place_NB = alive_NC.topk(min(self._width, alive_NC.size(1)))
         beam_NB, token_NB = beam_NC.gather(1, place_NB), token_NC.gather(1, place_NB)
-        past_NBT = before_NBT.gather(1, beam_NB.unsqueeze(2).expand(-1, -1, before_NBT.size(2)))
+        past_NBT = before.gather(1, beam_NB.unsqueeze(2).expand(-1, -1, before.size(2)))
         self._ids_NBT = torch.cat([past_NBT, token_NB.unsqueeze(2)], dim=2)
 
-        self._collect_ended(before_NBT, score_NC, beam_NC, ended_NC)
+        self._collect_ended(before, score_NC, beam_NC, ended_NC)
         self._collect_cut_off()
-        offset_N1 = before_NBT.size(1) * torch.arange(len(self.sentences), device=beam_NB.device).unsqueeze(1)
+        offset_N1 = before.size(1) * torch.arange(len(self.sentences), device=beam_NB.device).unsqueeze(1)
         return self._leave_settled(token_NB, beam_NB + offset_N1)
 
     def _candidates(self, logits_RV: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -114,10 +114,10 @@ class _Beam:
         left = [n for n, sentence in enumerate(self.sentences) if self._hopeful(sentence, best[n], length)]
         if len(left) == len(self.sentences):
             return token_NB.flatten(), hypotheses_NB.flatten(), None
-        left_N = torch.tensor(left, dtype=torch.long, device=token_NB.device)
+        kept = torch.tensor(left, dtype=torch.long, device=token_NB.device)
         self.sentences = [self.sentences[n] for n in left]
-        self._ids_NBT, self._score_NB = self._ids_NBT[left_N], self._score_NB[left_N]
-        return token_NB[left_N].flatten(), hypotheses_NB[left_N].flatten(), left_N
+        self._ids_NBT, self._score_NB = self._ids_NBT[kept], self._score_NB[kept]
+        return token_NB[kept].flatten(), hypotheses_NB[kept].flatten(), kept
 
     def _hopeful(self, sentence: int, best: float, length: int) -> bool:
         limit = self._limits.longest[sentence]

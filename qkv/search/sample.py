@@ -32,22 +32,22 @@ def sample(
     device: torch.device | None = None,
 ) -> list[Hypothesis]:
     """One hypothesis for each sentence; the same generator gives the same ones."""
-    token_R = torch.full((len(limits.longest),), limits.begin, device=device)
+    last = torch.full((len(limits.longest),), limits.begin, device=device)
     forbidden = torch.tensor(limits.forbidden, dtype=torch.long, device=device)
     sentences = list(range(len(limits.longest)))
     ids: list[list[int]] = [[] for _ in sentences]
     total = [0.0] * len(sentences)
     complete = [False] * len(sentences)
     while sentences:
-        logits_RV, state = step(token_R, state)
+        logits_RV, state = step(last, state)
         log_probability_RV = logits_RV.log_softmax(1)
         logits_RV.index_fill_(1, forbidden, -torch.inf)
         chance_RV = _narrowed(logits_RV / sampling.temperature, sampling).softmax(1)
         token_R1 = torch.multinomial(chance_RV.to(generator.device), 1, generator=generator).to(logits_RV.device)
         gained = log_probability_RV.gather(1, token_R1).flatten().tolist()
-        token_R = token_R1.flatten()
+        last = token_R1.flatten()
         left = []
-        for row, (sentence, token) in enumerate(zip(sentences, token_R.tolist(), strict=True)):
+        for row, (sentence, token) in enumerate(zip(sentences, last.tolist(), strict=True)):
             total[sentence] += gained[row]
             complete[sentence] = token == limits.end
             if not complete[sentence]:
@@ -55,8 +55,8 @@ def sample(
                 if len(ids[sentence]) < limits.longest[sentence]:
                     left.append(row)
         if len(left) < len(sentences):
-            rows = torch.tensor(left, dtype=torch.long, device=token_R.device)
-            token_R, state = token_R[rows], state.select(rows, rows)
+            rows = torch.tensor(left, dtype=torch.long, device=last.device)
+            last, state = last[rows], state.select(rows, rows)
             sentences = [sentences[row] for row in left]
     return [Hypothesis(*parts) for parts in zip(ids, total, total, complete, strict=True)]
 
