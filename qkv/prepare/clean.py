@@ -23,7 +23,7 @@ from qkv.text.files import PairFile, RawPair
 _CHUNK_PAIRS = 4096
 _CHUNK_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 20
-_BLOCK_ROWS = 1 << 17
+_BLOCK_ROWS = 1 << 16
 
 FATES = ("training", "held out", "duplicate", "stands in a test set", "target held out")
 """What becomes of a clean pair; all but the first two are rules that leave it out."""

@@ -163,6 +163,9 @@ def _learn(lines: Iterator[str], config: TextConfig) -> bytes:
     first = next((line for line in lines if line), None)
     if first is None:
         raise TextError("there is no text to learn a vocabulary from")
+    controls = _control_symbols(config)
+    if config.vocabulary <= (fixed := 4 + len(controls) + 256):
+        raise _too_small(config, fixed)
     written = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -174,7 +177,7 @@ def _learn(lines: Iterator[str], config: TextConfig) -> bytes:
             bos_id=Tokenizer.begin,
             eos_id=Tokenizer.end,
             unk_id=Tokenizer.unknown,
-            control_symbols=_control_symbols(config),
+            control_symbols=controls,
             byte_fallback=True,
             character_coverage=_CHARACTER_COVERAGE,
             normalization_rule_name="identity",
@@ -205,8 +208,12 @@ def _explained(message: str, config: TextConfig) -> TextError:
             f"{largest[1]} different subwords; --set text.vocabulary={largest[1]}"
         )
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        return TextError(
-            f"text.vocabulary {config.vocabulary} is too small: the special symbols, the 256 bytes and the characters "
-            f"of this corpus alone are {smallest[1]}; --set text.vocabulary={2 * int(smallest[1])}"
-        )
+        return _too_small(config, int(smallest[1]))
     return TextError(f"no vocabulary could be learned from this corpus: {message}")
+
+
+def _too_small(config: TextConfig, needed: int) -> TextError:
+    return TextError(
+        f"text.vocabulary {config.vocabulary} is too small: the special symbols, the 256 bytes and the characters "
+        f"of this corpus alone are {needed} or more; --set text.vocabulary={2 * needed}"
+    )

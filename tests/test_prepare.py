@@ -1,0 +1,564 @@
+"""Preparing: every line is accounted for, the result depends on the request alone, and nothing half done is left."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qkv.config import Config
+from qkv.data.corpus import CorpusWriter
+from qkv.errors import ConfigError, QkvError, StorageError, TextError
+from qkv.prepare import Prepared, prepare
+from qkv.prepare import clean as clean_step
+from qkv.prepare import duplicates as duplicates_step
+from qkv.prepare.split import words
+from qkv.prepare.workers import Workers, run_apart
+from qkv.text.subwords import Tokenizer
+
+CONFIG = Config().with_changes(
+    text={"vocabulary": 400, "reserved": 2}, data={"row_width": 40, "held_out": 20, "max_bytes": 300}
+)
+
+
+def sentences(count: int, seed: int = 1) -> list[tuple[str, str]]:
+    """Distinct made-up pairs, of seven words each so that an overlap counts."""
+    generator = random.Random(seed)
+    syllables = ["ba", "ko", "ri", "ne", "lu", "sa", "ti", "mo"]
+    vocabulary = ["".join(generator.choices(syllables, k=2)) for _ in range(40)]
+    pairs: dict[str, str] = {}
+    while len(pairs) < count:
+        chosen = generator.choices(vocabulary, k=7)
+        pairs[" ".join(chosen)] = " ".join(word[::-1] for word in chosen)
+    return list(pairs.items())
+
+
+def write_tsv(path: Path, pairs: list[tuple[str, str]]) -> Path:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return path
+
+
+def dropped(prepared: Prepared) -> list[tuple[int, str]]:
+    rows = gzip.decompress((prepared.directory / "dropped.tsv.gz").read_bytes()).decode().splitlines()
+    assert rows[0] == "file\tline\trule"
+    return sorted((int(row.split("\t")[1]), row.split("\t")[2]) for row in rows[1:])
+
+
+def texts(prepared: Prepared, name: str) -> list[tuple[str, str]]:
+    tokenizer, corpus = prepared.tokenizer(), prepared.corpus(name)
+    pairs = [corpus.pair(index) for index in range(len(corpus))]
+    return [(tokenizer.decode(source), tokenizer.decode(target)) for source, target in pairs]
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def leftovers(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir() if path.name.startswith(".")]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_tsv(tmp_path / "corpus.tsv", sentences(300))
+
+
+def test_clean_text_is_all_there(tmp_path: Path, corpus: Path) -> None:
+    prepared = prepare([corpus], tmp_path / "out", CONFIG)
+    train, valid = texts(prepared, "train"), texts(prepared, "valid")
+    assert len(valid) == 20
+    assert sorted(train + valid) == sorted(sentences(300))
+    for name, found in (("train", train), ("valid", valid)):
+        assert [sentences(300)[line - 1] for line in prepared.corpus(name).lines] == found
+    for side, suffix in enumerate(("source", "target")):
+        lines = (tmp_path / "out" / f"valid.{suffix}.txt").read_text(encoding="utf-8").splitlines()
+        assert lines == [pair[side] for pair in valid]
+    assert prepared.report["training"]["read"] == 300
+    assert prepared.report["training"]["pairs"] == 280
+    assert prepared.report["training"]["source_tokens"] == len(prepared.corpus("train").source_ids)
+    assert dropped(prepared) == []
+    assert leftovers(tmp_path) == []
+    prepared.verify()
+
+
+def test_every_bad_line_is_told_with_its_rule(tmp_path: Path) -> None:
+    good = [f"{source}\t{target}".encode() for source, target in sentences(100)]
+    bad = {
+        3: (b"bro\xffken line\tof text", "broken UTF-8"),
+        5: (b"nul\0 in\tit", "NUL character"),
+        8: (b"\tno source", "empty"),
+        9: (b"no target\t \xe2\x80\xa8", "empty"),
+        13: (b"no tab at all", "missing column"),
+        21: (b"x" * 301 + b"\t" + b"y" * 300, "too long"),
+        22: (b"m" * (2 << 20) + b"\tmonster", "too long"),
+        34: (b"same here\tsame  here\r", "copy of the source"),
+        40: (b"short\t" + b"long " * 20, "length ratio"),
+        55: (good[0], "duplicate"),
+        56: (good[0].replace(b" ", b"  ") + b"\r", "duplicate"),
+        70: (b" ".join(b"%d%d" % (n, n) for n in range(30)) + b"\t" + b" ".join(b"%d" % n for n in range(30)), "?"),
+    }
+    bad[70] = (bad[70][0], "too many tokens")
+    lines = list(good)
+    for number, (line, _) in bad.items():
+        lines.insert(number - 1, line)
+    path = tmp_path / "dirty.tsv"
+    path.write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines) + b"\n")
+    config = CONFIG.with_changes(data={"held_out": 1})
+    prepared = prepare([path], tmp_path / "out", config)
+    assert dropped(prepared) == [(number, rule) for number, (_, rule) in bad.items()]
+    expected = Counter(rule for _, rule in bad.values())
+    rules = prepared.report["training"]["dropped"]
+    assert {rule: found["count"] for rule, found in rules.items()} == expected
+    assert rules["duplicate"]["first"] == [{"file": str(path), "line": 55}, {"file": str(path), "line": 56}]
+    assert prepared.report["training"]["repaired"]["byte-order mark"] == 1
+    assert prepared.report["training"]["pairs"] + prepared.report["validation"]["pairs"] == 100
+    summary = prepared.summary()
+    for rule in expected:
+        assert rule in summary
+
+
+def test_line_numbers_are_those_of_each_file(tmp_path: Path) -> None:
+    first = write_tsv(tmp_path / "a.tsv", sentences(60))
+    source, target = tmp_path / "b.en", tmp_path / "b.fr"
+    source.write_text("fine text\n\n", encoding="utf-8")
+    target.write_text("bon texte\nquelque chose\n", encoding="utf-8")
+    prepared = prepare([first, source, target], tmp_path / "out", CONFIG.with_changes(data={"held_out": 1}))
+    assert prepared.report["training"]["dropped"]["empty"]["first"] == [{"file": str(source), "line": 2}]
+    assert {*prepared.corpus("train").lines, *prepared.corpus("valid").lines} == set(range(1, 62))
+
+
+def dirty(path: Path) -> Path:
+    """A corpus of several chunks with duplicates far apart and a share of bad lines."""
+    pairs = sentences(700)
+    generator = random.Random(5)
+    rows = [
+        pairs[generator.randrange(700)] if n % 3 else ("", "x") if n % 7 == 0 else pairs[n % 700] for n in range(900)
+    ]
+    return write_tsv(path, rows)
+
+
+@pytest.mark.parametrize("settings", [{}, {"algorithm": "unigram", "segmentations": 3, "vocabulary": 320}])
+def test_the_number_of_workers_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(clean_step, "_CHUNK_PAIRS", 50)
+    corpus = dirty(tmp_path / "corpus.tsv")
+    config = CONFIG.with_changes(text=settings)
+    for workers in (1, 2):
+        prepare([corpus], tmp_path / f"out{workers}", config, workers=workers)
+    assert contents(tmp_path / "out1") == contents(tmp_path / "out2")
+
+
+def test_blocks_and_buckets_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = dirty(tmp_path / "corpus.tsv")
+    prepare([corpus], tmp_path / "whole", CONFIG)
+    monkeypatch.setattr(clean_step, "_CHUNK_PAIRS", 7)
+    monkeypatch.setattr(clean_step, "_BLOCK_ROWS", 13)
+    monkeypatch.setattr(duplicates_step, "_BUCKET_ROWS", 100)
+    prepared = prepare([corpus], tmp_path / "split", CONFIG)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "split")
+    kept = texts(prepared, "train") + texts(prepared, "valid")
+    assert len(set(kept)) == len(kept)
+
+
+def test_the_first_of_equal_pairs_is_kept(tmp_path: Path) -> None:
+    pairs = sentences(50)
+    corpus = write_tsv(tmp_path / "corpus.tsv", pairs + pairs)
+    prepared = prepare([corpus], tmp_path / "out", CONFIG)
+    assert dropped(prepared) == [(line, "duplicate") for line in range(51, 101)]
+
+
+def test_duplicates_stay_where_they_are_wanted(tmp_path: Path) -> None:
+    pairs = sentences(50)
+    corpus = write_tsv(tmp_path / "corpus.tsv", pairs + pairs)
+    prepared = prepare([corpus], tmp_path / "out", CONFIG.with_changes(data={"keep_duplicates": True}))
+    train, valid = texts(prepared, "train"), texts(prepared, "valid")
+    assert len(train) + len(valid) == 100
+    assert not {source for source, _ in train} & {source for source, _ in valid}
+
+
+def test_held_out_sentences_are_not_trained_on(tmp_path: Path) -> None:
+    pairs = sentences(200)
+    more = [(source, f"{target} again") for source, target in pairs[:100]]
+    shared = [(f"{source} too", target) for source, target in pairs]
+    corpus = write_tsv(tmp_path / "corpus.tsv", pairs + more + shared)
+    prepared = prepare([corpus], tmp_path / "out", CONFIG)
+    train, valid = texts(prepared, "train"), texts(prepared, "valid")
+    assert 0 < len(valid) <= 20
+    assert not {source for source, _ in train} & {source for source, _ in valid}
+    assert not {target for _, target in train} & {target for _, target in valid}
+    assert prepared.report["training"]["dropped"]["target held out"]["count"] > 0
+    assert len(train) + len(valid) + len(dropped(prepared)) == 500
+
+
+def test_another_seed_holds_out_other_pairs(tmp_path: Path, corpus: Path) -> None:
+    one = prepare([corpus], tmp_path / "one", CONFIG)
+    other = prepare([corpus], tmp_path / "other", CONFIG.with_changes(training={"seed": 2}))
+    assert texts(one, "valid") != texts(other, "valid")
+
+
+def test_a_tiny_corpus_holds_out_a_tenth_and_says_so(tmp_path: Path) -> None:
+    corpus = write_tsv(tmp_path / "corpus.tsv", sentences(30))
+    prepared = prepare([corpus], tmp_path / "out", CONFIG.with_changes(text={"vocabulary": 300}))
+    assert len(prepared.corpus("valid")) == 3
+    assert "3 pairs are held out instead of 20" in prepared.summary()
+
+
+def test_one_source_for_all_cannot_be_split(tmp_path: Path) -> None:
+    corpus = write_tsv(tmp_path / "corpus.tsv", [("always the same", target) for _, target in sentences(30)])
+    with pytest.raises(TextError, match="too few different sources"):
+        prepare([corpus], tmp_path / "out", CONFIG)
+
+
+def test_validation_files_are_used_as_they_come(tmp_path: Path, corpus: Path) -> None:
+    held = [("a copy", "a copy"), ("", "nothing"), *sentences(5, seed=9), *sentences(2)]
+    valid = write_tsv(tmp_path / "valid.tsv", held)
+    prepared = prepare([corpus], tmp_path / "out", CONFIG, valid=[valid])
+    assert len(prepared.corpus("train")) == 300
+    assert texts(prepared, "valid") == [held[0], *held[2:]]
+    assert prepared.corpus("valid").lines.tolist() == [1, 3, 4, 5, 6, 7, 8, 9]
+    assert prepared.report["validation"]["dropped"]["empty"]["first"] == [{"file": str(valid), "line": 2}]
+    assert "2 lines of the validation set stand in 2 training pairs" in prepared.summary()
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_test_lines_in_training_are_told_or_left_out(tmp_path: Path, corpus: Path, drop: bool) -> None:
+    pairs = sentences(300)
+    leaks = [("never seen before, six words long", "ja"), (pairs[4][0], "other"), ("short", pairs[7][1]), ("a", "b")]
+    test = write_tsv(tmp_path / "test.tsv", leaks)
+    config = CONFIG.with_changes(data={"drop_test_lines": drop})
+    prepared = prepare([corpus], tmp_path / "out", config, test=[test])
+    found = prepared.report["overlap"]["test"]
+    assert (found["lines"], found["training_pairs"]) == (2, 2)
+    assert [place["line"] for place in found["first"]] == [2, 3]
+    assert "2 lines of the test set stand in 2 training pairs" in prepared.summary()
+    assert dropped(prepared) == ([(5, "stands in a test set"), (8, "stands in a test set")] if drop else [])
+
+
+def test_words_are_characters_where_there_are_no_spaces() -> None:
+    assert words("six words are in this line") == 6
+    assert words("我们今天去看电影") == 8
+    assert words("") == 0
+
+
+def test_more_segmentations_say_the_same_in_other_pieces(tmp_path: Path, corpus: Path) -> None:
+    config = CONFIG.with_changes(text={"algorithm": "unigram", "segmentations": 3, "vocabulary": 320})
+    prepared = prepare([corpus], tmp_path / "out", config)
+    train, ids = texts(prepared, "train"), prepared.corpus("train")
+    assert train == train[:280] * 3
+    assert ids.lines.tolist() == ids.lines.tolist()[:280] * 3
+    assert sum(ids.pair(index) != ids.pair(index + 280) for index in range(280)) > 50
+    assert len(prepared.corpus("valid")) == 20
+
+
+def test_the_vocabulary_is_learned_from_no_more_than_the_sample(tmp_path: Path, corpus: Path) -> None:
+    prepared = prepare([corpus], tmp_path / "out", CONFIG.with_changes(text={"sample_lines": 51}))
+    assert prepared.report["vocabulary"]["learned_from_lines"] == 50
+
+
+def test_the_same_request_again_uses_what_is_there(tmp_path: Path, corpus: Path) -> None:
+    first = prepare([corpus], tmp_path / "out", CONFIG)
+    before = {path: path.stat().st_mtime_ns for path in first.directory.iterdir()}
+    moved = corpus.rename(tmp_path / "elsewhere.tsv")
+    again = prepare([moved], tmp_path / "out", CONFIG)
+    assert again.reused
+    assert not first.reused
+    assert "used as it is" in again.summary()
+    assert {path: path.stat().st_mtime_ns for path in first.directory.iterdir()} == before
+
+
+def test_another_request_for_the_same_place_is_told_what_differs(tmp_path: Path, corpus: Path) -> None:
+    prepare([corpus], tmp_path / "out", CONFIG)
+    before = contents(tmp_path / "out")
+    with pytest.raises(ConfigError, match=r"text\.vocabulary was 400 and is 401.*Choose another directory"):
+        prepare([corpus], tmp_path / "out", CONFIG.with_changes(text={"vocabulary": 401}))
+    write_tsv(corpus, sentences(301))
+    with pytest.raises(ConfigError, match="the training files are not the same"):
+        prepare([corpus], tmp_path / "out", CONFIG)
+    assert contents(tmp_path / "out") == before
+
+
+def test_a_directory_of_something_else_is_left_alone(tmp_path: Path, corpus: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    with pytest.raises(ConfigError, match="exists and is not prepared data"):
+        prepare([corpus], tmp_path / "out", CONFIG)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.tex"]
+
+
+def test_an_empty_directory_is_filled(tmp_path: Path, corpus: Path) -> None:
+    (tmp_path / "out").mkdir()
+    prepare([corpus], tmp_path / "out", CONFIG).verify()
+
+
+def test_damage_is_named(tmp_path: Path, corpus: Path) -> None:
+    prepared = prepare([corpus], tmp_path / "out", CONFIG)
+    ids = tmp_path / "out" / "train.source.ids"
+    content = ids.read_bytes()
+    ids.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    with pytest.raises(TextError, match=r"train\.source\.ids is not what was written"):
+        prepared.verify()
+    ids.write_bytes(content[:-2])
+    with pytest.raises(TextError, match=r"train\.source\.ids is damaged"):
+        prepare([corpus], tmp_path / "out", CONFIG)
+    ids.unlink()
+    with pytest.raises(TextError, match=r"train\.source\.ids is missing"):
+        Prepared.open(tmp_path / "out")
+
+
+def test_what_is_not_prepared_data_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"is not prepared data: it has no prepared\.json"):
+        Prepared.open(tmp_path)
+    (tmp_path / "prepared.json").write_text("{")
+    with pytest.raises(TextError, match="damaged"):
+        Prepared.open(tmp_path)
+
+
+def test_the_manifest_holds_every_file(tmp_path: Path, corpus: Path) -> None:
+    prepared = prepare([corpus], tmp_path / "out", CONFIG)
+    assert {*prepared.manifest["files"], "prepared.json"} == {path.name for path in (tmp_path / "out").iterdir()}
+    assert prepared.manifest["settings"]["text"]["vocabulary"] == 400
+    assert json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8")) == prepared.report
+
+
+def test_a_given_tokenizer_is_used(tmp_path: Path, corpus: Path) -> None:
+    first = prepare([corpus], tmp_path / "first", CONFIG)
+    path = first.directory / "tokenizer.model"
+    other = write_tsv(tmp_path / "other.tsv", sentences(200, seed=4))
+    second = prepare([other], tmp_path / "second", CONFIG, tokenizer=path)
+    assert second.tokenizer().model == first.tokenizer().model
+    with pytest.raises(
+        ConfigError, match=r"has 400 subwords and text\.vocabulary is 37000; --set text\.vocabulary=400"
+    ):
+        prepare([other], tmp_path / "third", Config(), tokenizer=path)
+    with pytest.raises(ConfigError, match="no tag for the language 'de'"):
+        prepare([other], tmp_path / "third", CONFIG.with_changes(text={"target_language": "de"}), tokenizer=path)
+    (tmp_path / "broken.model").write_bytes(b"broken")
+    with pytest.raises(TextError, match=r"broken\.model: not a SentencePiece model"):
+        prepare([other], tmp_path / "third", CONFIG, tokenizer=tmp_path / "broken.model")
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "no training pairs are left of 0; its files are empty"),
+        (b"\t\n\tb\n", "no training pairs are left of 2; left out: empty 2"),
+        (b"a\ta\nno tab\n", "left out: copy of the source 1, missing column 1"),
+        ("a\tb\n".encode("utf-16"), "is UTF-16"),
+    ],
+)
+def test_an_empty_corpus_is_told_why(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "corpus.tsv").write_bytes(content)
+    with pytest.raises(TextError, match=told):
+        prepare([tmp_path / "corpus.tsv"], tmp_path / "out", CONFIG)
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus.tsv"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_unequal_files_leave_nothing_behind(tmp_path: Path, workers: int) -> None:
+    source, target = tmp_path / "a.en", tmp_path / "a.fr"
+    source.write_text("one\n" * 20_000)
+    target.write_text("un\n" * 20_001)
+    with pytest.raises(TextError, match="has 20,000 lines"):
+        prepare([source, target], tmp_path / "out", CONFIG, workers=workers)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.en", "a.fr"}
+
+
+def test_a_vocabulary_too_large_is_told(tmp_path: Path, corpus: Path) -> None:
+    with pytest.raises(TextError, match=r"is too large for this corpus.*--set text\.vocabulary="):
+        prepare([corpus], tmp_path / "out", Config())
+    assert leftovers(tmp_path) == []
+
+
+def test_a_row_too_narrow_is_told(tmp_path: Path, corpus: Path) -> None:
+    with pytest.raises(TextError, match=r"no pair of the train set fits data\.row_width 4"):
+        prepare([corpus], tmp_path / "out", CONFIG.with_changes(data={"row_width": 4}))
+
+
+def test_no_files_at_all_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no files to prepare"):
+        prepare([], tmp_path / "out", CONFIG)
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(
+    tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(CorpusWriter, "extend", full)
+    with pytest.raises(StorageError, match="the disk is full"):
+        prepare([corpus], tmp_path / "out", CONFIG)
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus.tsv"]
+
+
+@contextlib.contextmanager
+def small_disk(place: Path, options: str) -> Iterator[Path]:
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("only root may mount a small disk; the simulated one is tested above")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_really_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = write_tsv(tmp_path / "corpus.tsv", sentences(3000))
+    with small_disk(tmp_path / "disk", "size=256k") as disk:
+        with pytest.raises(StorageError, match=r"needs about .* and only .* free there"):
+            prepare([corpus], disk / "out", CONFIG)
+        monkeypatch.setattr("qkv.prepare.directory._SPACE", 0.0)
+        with pytest.raises(StorageError, match="the disk is full"):
+            prepare([corpus], disk / "out", CONFIG)
+        assert list(disk.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, corpus: Path) -> None:
+    # Permission bits do not stop root; a read-only file system does.
+    with small_disk(tmp_path / "disk", "ro") as disk, pytest.raises(StorageError, match="no permission to write"):
+        prepare([corpus], disk / "out", CONFIG)
+
+
+def test_a_parent_that_is_a_file_is_told(corpus: Path) -> None:
+    with pytest.raises(QkvError, match=r"corpus\.tsv"):
+        prepare([corpus], corpus / "out", CONFIG)
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from qkv.prepare import encode, prepare
+from tests.test_prepare import CONFIG
+
+def stay(*arguments):
+    print("busy", flush=True)
+    time.sleep(60)
+
+if __name__ == "__main__":
+    encode._QUICK_BYTES = 0
+    setattr(encode, sys.argv[2], stay)
+    try:
+        prepare([Path(sys.argv[1])], Path(sys.argv[1]).parent / "out", CONFIG, workers=2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+def children(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+def alive(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def gone(pids: list[int]) -> bool:
+    end = time.monotonic() + 10
+    while any(map(alive, pids)):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture(params=["_write_sample", "_learn"])
+def busy(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """A prepare with two workers that stays where it draws lines for the vocabulary, or where these are learned."""
+    corpus = write_tsv(tmp_path / "corpus.tsv", sentences(2000))
+    (tmp_path / "script.py").write_text(SCRIPT)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    process = subprocess.Popen(
+        [sys.executable, str(tmp_path / "script.py"), str(corpus), request.param],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "busy\n"
+    yield process
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+
+
+def test_interrupted_it_ends_its_workers_and_leaves_nothing(busy: subprocess.Popen[str], tmp_path: Path) -> None:
+    workers = children(busy.pid)
+    assert workers
+    # As a terminal does: the whole group gets the interrupt.
+    os.killpg(busy.pid, signal.SIGINT)
+    _, told = busy.communicate(timeout=20)
+    assert busy.returncode == 130
+    assert told == ""
+    assert gone(workers)
+    assert {path.name for path in tmp_path.iterdir()} == {"corpus.tsv", "script.py"}
+
+
+def test_killed_its_workers_go_and_the_next_prepare_cleans_up(busy: subprocess.Popen[str], tmp_path: Path) -> None:
+    workers = children(busy.pid)
+    with pytest.raises(ConfigError, match="another process is preparing"):
+        prepare([tmp_path / "corpus.tsv"], tmp_path / "out", CONFIG)
+    busy.kill()
+    busy.wait()
+    assert gone(workers)
+    assert leftovers(tmp_path) == [".out.partial"]
+    assert not (tmp_path / "out").exists()
+    prepare([tmp_path / "corpus.tsv"], tmp_path / "out", CONFIG).verify()
+    assert leftovers(tmp_path) == []
+
+
+def die(_: int) -> None:
+    os._exit(9)
+
+
+def test_a_killed_worker_is_told_instead_of_waited_for() -> None:
+    with pytest.raises(StorageError, match="a worker process was killed"), Workers(2) as workers:
+        list(workers.map(die, range(4)))
+    with pytest.raises(StorageError, match="a worker process was killed"):
+        run_apart(die, 1)
+
+
+def fail(number: int) -> None:
+    raise TextError(f"wrong with {number}")
+
+
+def test_what_goes_wrong_in_a_worker_is_raised_here() -> None:
+    with pytest.raises(TextError, match="wrong with 3"), Workers(2) as workers:
+        list(workers.map(fail, [3, 4]))
+    with pytest.raises(TextError, match="wrong with 5"):
+        run_apart(fail, 5)
+
+
+def test_tasks_are_taken_no_faster_than_they_are_done() -> None:
+    taken: list[int] = []
+    with Workers(2) as workers:
+        results = workers.map(abs, (taken.append(number) or number for number in range(100)))  # type: ignore[func-returns-value]
+        assert next(results) == 0
+        assert len(taken) < 10
+        assert list(results) == list(range(1, 100))
+
+
+def test_a_tokenizer_that_was_learned_can_be_loaded_alone(tmp_path: Path, corpus: Path) -> None:
+    prepared = prepare([corpus], tmp_path / "out", CONFIG)
+    assert Tokenizer.load(tmp_path / "out" / "tokenizer.model").size == prepared.tokenizer().size == 400
