@@ -126,6 +126,9 @@ class _Beam:
         found = sorted((one.score for one in self.found[sentence]), reverse=True)
         if len(found) < self._keep:
             return True
+        if self._width == 1:
+            # Greedy search takes the best word, also where that is the end: no penalty makes it look further.
+            return False
         # A log-probability only falls from here on; the penalty is kindest at one end or the other.
         hope = max(best / self._penalty(length + 1), best / self._penalty(limit))
         return hope > found[self._keep - 1]
