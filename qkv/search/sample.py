@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from qkv.errors import ConfigError
 from qkv.search.step import Hypothesis, Limits, S, Step
 
 
@@ -19,6 +20,14 @@ class Sampling:
     """Draw from this many best tokens only."""
     top_p: float | None = None
     """Draw from the fewest best tokens that have this probability together."""
+
+    def __post_init__(self) -> None:
+        if self.temperature <= 0:
+            raise ConfigError(f"temperature is {self.temperature}; it must be above 0")
+        if self.top_k is not None and self.top_k < 1:
+            raise ConfigError(f"top_k is {self.top_k}; it must be at least 1")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ConfigError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
 
 
 @torch.inference_mode()
