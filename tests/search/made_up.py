@@ -1,0 +1,82 @@
+"""A made-up model to search: the logits of every prefix are drawn once and for all, so that all can be enumerated."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from qkv.search.beam import Penalty
+from qkv.search.step import Hypothesis, Limits
+
+END, BEGIN = 0, 9
+"""The begin is no word of the vocabulary: it is read, and can never be written."""
+
+
+class Prefixes(NamedTuple):
+    """A state that remembers what was written, as a check that searches select what they say they do."""
+
+    sentences: list[int]
+    written: list[tuple[int, ...]]
+
+    @classmethod
+    def of(cls, *sentences: int) -> Self:
+        return cls([*sentences], [()] * len(sentences))
+
+    def select(self, hypotheses: Tensor, sentences: Tensor | None) -> Prefixes:
+        return Prefixes(
+            self.sentences if sentences is None else [self.sentences[n] for n in sentences.tolist()],
+            [self.written[hypothesis] for hypothesis in hypotheses.tolist()],
+        )
+
+
+class MadeUp:
+    """A vocabulary of so many words, the end among them; sentences are told apart by a number."""
+
+    def __init__(self, vocabulary: int, *, end_bonus: float = 0.0, sharpness: float = 1.0) -> None:
+        self._vocabulary = vocabulary
+        self._end_bonus = end_bonus
+        self._sharpness = sharpness
+
+    def logits(self, sentence: int, prefix: tuple[int, ...]) -> Tensor:
+        draw = random.Random(f"{sentence} {prefix}")
+        logits = torch.tensor([draw.gauss(0, self._sharpness) for _ in range(self._vocabulary)])
+        logits[END] += self._end_bonus
+        return logits
+
+    def step(self, token_R: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
+        """Equally many hypotheses of each sentence, one sentence after the other."""
+        beams = len(state.written) // len(state.sentences)
+        written = [
+            prefix if token == BEGIN else (*prefix, token)
+            for prefix, token in zip(state.written, token_R.tolist(), strict=True)
+        ]
+        logits = [self.logits(state.sentences[row // beams], prefix) for row, prefix in enumerate(written)]
+        return torch.stack(logits), state._replace(written=written)
+
+    def log_probability(self, sentence: int, ids: list[int], *, complete: bool) -> float:
+        """Of these words, and of the end after them if it was written."""
+        words = [*ids, END] if complete else ids
+        return sum(
+            self.logits(sentence, tuple(ids[:place])).log_softmax(0)[word].item() for place, word in enumerate(words)
+        )
+
+    def everything(self, sentence: int, limits: Limits, longest: int, penalty: Penalty) -> list[Hypothesis]:
+        """All that could be written, best first."""
+        return sorted(self._everything(sentence, limits, longest, penalty), key=lambda one: -one.score)
+
+    def _everything(self, sentence: int, limits: Limits, longest: int, penalty: Penalty) -> Iterator[Hypothesis]:
+        words = [word for word in range(self._vocabulary) if word not in (END, *limits.forbidden)]
+        for length in range(1, longest + 1):
+            for ids in itertools.product(words, repeat=length - 1):
+                yield self._hypothesis(sentence, [*ids], penalty(length), complete=True)
+        for ids in itertools.product(words, repeat=longest):
+            yield self._hypothesis(sentence, [*ids], penalty(longest), complete=False)
+
+    def _hypothesis(self, sentence: int, ids: list[int], penalty: float, *, complete: bool) -> Hypothesis:
+        log_probability = self.log_probability(sentence, ids, complete=complete)
+        return Hypothesis(ids, log_probability, log_probability / penalty, complete)

@@ -1,0 +1,132 @@
+"""Sampling: what is drawn, how often, and from how much."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from torch import Tensor
+
+from qkv.errors import ConfigError
+from qkv.search.beam import beam_search
+from qkv.search.sample import Sampling, sample
+from qkv.search.step import Hypothesis, Limits
+from tests.search.made_up import BEGIN, END, MadeUp, Prefixes
+
+
+def draw(
+    model: MadeUp,
+    sentences: list[int],
+    how: Sampling,
+    *,
+    longest: int,
+    seed: int = 1,
+    forbidden: tuple[int, ...] = (),
+) -> list[Hypothesis]:
+    rules = Limits(begin=BEGIN, end=END, longest=[longest] * len(sentences), forbidden=forbidden)
+    generator = torch.Generator().manual_seed(seed)
+    return sample(model.step, Prefixes.of(*sentences), rules, how, generator=generator)
+
+
+def first_words(draws: int, how: Sampling, forbidden: tuple[int, ...] = ()) -> Tensor:
+    """The share of each of six words among the first words drawn for one sentence."""
+    found = draw(MadeUp(6), [3] * draws, how, longest=1, forbidden=forbidden)
+    counts = Counter(one.ids[0] if one.ids else END for one in found)
+    return torch.tensor([counts[word] for word in range(6)]) / draws
+
+
+def chances(temperature: float = 1.0) -> Tensor:
+    return (MadeUp(6).logits(3, ()) / temperature).softmax(0)
+
+
+def test_the_same_generator_draws_the_same() -> None:
+    model = MadeUp(9)
+    first = draw(model, [*range(10)], Sampling(), longest=6)
+    assert draw(model, [*range(10)], Sampling(), longest=6) == first
+    assert draw(model, [*range(10)], Sampling(), longest=6, seed=2) != first
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_words_are_drawn_as_often_as_they_are_likely(temperature: float) -> None:
+    draws, expected = 4000, chances(temperature)
+    share = first_words(draws, Sampling(temperature))
+    chi_square = (draws * (share - expected).square() / expected).sum()
+    # One draw in a thousand of a chi-square with five degrees of freedom is beyond 20.5.
+    assert chi_square < 20.5
+
+
+def test_whole_sentences_are_drawn_as_often_as_they_are_likely() -> None:
+    model, draws = MadeUp(3), 3000
+    found = draw(model, [5] * draws, Sampling(), longest=2)
+    rules = Limits(begin=BEGIN, end=END, longest=[2])
+    everything = model.everything(5, rules, 2, lambda _: 1.0)
+    counts = Counter((tuple(one.ids), one.complete) for one in found)
+    assert sum(torch.tensor(one.log_probability).exp() for one in everything) == pytest.approx(1.0)
+    expected = torch.tensor([one.log_probability for one in everything]).exp()
+    share = torch.tensor([counts[tuple(one.ids), one.complete] for one in everything]) / draws
+    # Six degrees of freedom.
+    assert (draws * (share - expected).square() / expected).sum() < 22.5
+
+
+def test_scores_are_true_log_probabilities_whatever_was_forbidden_or_sharpened() -> None:
+    model = MadeUp(8, end_bonus=1.0)
+    for how in (Sampling(), Sampling(temperature=0.7), Sampling(top_k=3), Sampling(top_p=0.6)):
+        for sentence, one in enumerate(draw(model, [*range(12)], how, longest=4, forbidden=(1, 5))):
+            assert not {1, 5} & {*one.ids}
+            expected = model.log_probability(sentence, one.ids, complete=one.complete)
+            assert one.score == one.log_probability == pytest.approx(expected, rel=1e-5)
+
+
+def test_forbidden_words_leave_their_share_to_the_others() -> None:
+    share = first_words(4000, Sampling(), forbidden=(1, 2))
+    expected = chances()
+    expected[[1, 2]] = 0
+    torch.testing.assert_close(share, expected / expected.sum(), rtol=0, atol=0.03)
+
+
+@pytest.mark.parametrize("how", [Sampling(top_k=1), Sampling(top_p=1e-6), Sampling(temperature=1e-4)])
+def test_with_no_freedom_left_it_is_greedy(how: Sampling) -> None:
+    model, sentences = MadeUp(9, end_bonus=1.0), [*range(30)]
+    rules = Limits(begin=BEGIN, end=END, longest=[5] * 30)
+    greedy = beam_search(model.step, Prefixes.of(*sentences), rules, width=1, penalty=lambda _: 1.0)
+    found = draw(model, sentences, how, longest=5)
+    assert [(one.ids, one.complete) for one in found] == [(best[0].ids, best[0].complete) for best in greedy]
+    assert {one.complete for one in found} == {True, False}
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 6, 99])
+def test_top_k_keeps_the_k_best(k: int) -> None:
+    best = chances().topk(min(k, 6)).indices.tolist()
+    assert {*first_words(1500, Sampling(top_k=k)).nonzero().flatten().tolist()} == {*best}
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.8, 0.99])
+def test_top_p_keeps_the_fewest_best_that_have_p_together(p: float) -> None:
+    best = chances().sort(descending=True)
+    kept = next(n for n in range(1, 7) if best.values[:n].sum() >= p)
+    expected = torch.zeros(6).index_copy(0, best.indices[:kept], best.values[:kept])
+    share = first_words(4000, Sampling(top_p=p))
+    assert {*share.nonzero().flatten().tolist()} == {*best.indices[:kept].tolist()}
+    torch.testing.assert_close(share, expected / expected.sum(), rtol=0, atol=0.03)
+
+
+def test_limits_are_kept_and_what_they_cut_off_is_not_complete() -> None:
+    rules = Limits(begin=BEGIN, end=END, longest=[1, 4, 2])
+    model = MadeUp(5, end_bonus=-30.0)
+    found = sample(model.step, Prefixes.of(0, 1, 2), rules, Sampling(), generator=torch.Generator())
+    assert [(len(one.ids), one.complete) for one in found] == [(1, False), (4, False), (2, False)]
+
+
+@pytest.mark.parametrize(
+    ("how", "complaint"),
+    [
+        ({"temperature": 0.0}, "temperature is 0.0; it must be above 0"),
+        ({"top_k": 0}, "top_k is 0; it must be at least 1"),
+        ({"top_p": 0.0}, "top_p is 0.0; it must be above 0 and at most 1"),
+        ({"top_p": 1.5}, "top_p is 1.5; it must be above 0 and at most 1"),
+    ],
+)
+def test_impossible_wishes_are_refused(how: dict[str, float], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        Sampling(**how)  # type: ignore[arg-type]
