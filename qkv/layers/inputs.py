@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from qkv.layers.dropout import Dropout
+
 
 class TokenInputs(nn.Module):
     """Tokens as vectors, scaled by the root of the width, with their positions added."""
@@ -16,7 +18,7 @@ class TokenInputs(nn.Module):
         super().__init__()
         self.weight_VD = nn.Parameter(torch.empty(vocabulary, width))
         self.positions = positions
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, ids_RW: Tensor, positions_RW: Tensor) -> Tensor:
         token_RWD = functional.embedding(ids_RW, self.weight_VD) * math.sqrt(self.weight_VD.size(1))

@@ -81,14 +81,14 @@ class _ChunkedLoss(torch.autograd.Function):
 
 
 def _loss_and_gradient(logits_PV: Tensor, label_P: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Both sums and the gradient of the first by the logits, which it is written over."""
+    """Both sums, and the gradient of the first by the logits."""
     counted_P1 = (label_P != IGNORED).unsqueeze(1)
     label_P1 = label_P.clamp_min(0).unsqueeze(1)
-    normaliser_P1 = logits_PV.logsumexp(1, keepdim=True)
-    surprise_P1 = (normaliser_P1 - logits_PV.gather(1, label_P1)) * counted_P1
-    even_P1 = (normaliser_P1 - logits_PV.mean(1, keepdim=True)) * counted_P1
+    log_probability_PV = logits_PV.log_softmax(1)
+    surprise_P1 = -log_probability_PV.gather(1, label_P1) * counted_P1
+    even_P1 = -log_probability_PV.mean(1, keepdim=True) * counted_P1
     total = ((1 - smoothing) * surprise_P1 + smoothing * even_P1).sum()
 
-    gradient_PV = logits_PV.sub_(normaliser_P1).exp_().sub_(smoothing / logits_PV.size(1))
-    gradient_PV.scatter_add_(1, label_P1, torch.full_like(normaliser_P1, smoothing - 1))
+    gradient_PV = log_probability_PV.exp_().sub_(smoothing / logits_PV.size(1))
+    gradient_PV.scatter_add_(1, label_P1, torch.full_like(surprise_P1, smoothing - 1))
     return total, surprise_P1.sum(), gradient_PV.mul_(counted_P1)

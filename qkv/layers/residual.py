@@ -7,6 +7,8 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
+from qkv.layers.dropout import Dropout
+
 
 class Residual(Protocol):
     """What a block needs around a sub-layer f: x becomes `after(x, f(before(x)))`."""
@@ -21,7 +23,7 @@ class PostNorm(nn.Module):
     def __init__(self, width: int, norm: Callable[[int], nn.Module], *, dropout: float) -> None:
         super().__init__()
         self.norm = norm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def before(self, x_RWD: Tensor) -> Tensor:
         return x_RWD
@@ -37,7 +39,7 @@ class PreNorm(nn.Module):
     def __init__(self, width: int, norm: Callable[[int], nn.Module], *, dropout: float) -> None:
         super().__init__()
         self.norm = norm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def before(self, x_RWD: Tensor) -> Tensor:
         normed_RWD: Tensor = self.norm(x_RWD)
