@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from qkv.errors import ConfigError
 from qkv.prepare.clean import FATES, CleanCorpus, CleanText
 from qkv.prepare.report import DropLog
 from qkv.prepare.workers import Workers, run_apart
-from qkv.progress import Progress
+from qkv.progress import Progress, clear, write_line
 from qkv.text.subwords import Tokenizer
 
 TOO_MANY_TOKENS = "too many tokens"
@@ -30,13 +31,12 @@ _QUICK_BYTES = 1 << 20
 def learn_vocabulary(corpus: CleanCorpus, config: TextConfig, sample: Path, output: Path) -> int:
     """Learns the vocabulary from training pairs drawn evenly from the whole corpus; gives the number of lines."""
     lines = _write_sample(corpus, max(1, config.sample_lines // 2), sample)
-    with Progress("learning the vocabulary", total=lines, unit="lines") as progress:
-        if sample.stat().st_size < _QUICK_BYTES:
-            Tokenizer.learn([sample], config, output)
-        else:
-            # It cannot be interrupted, and takes the memory it needs with it when it ends.
+    if sample.stat().st_size < _QUICK_BYTES:
+        Tokenizer.learn([sample], config, output)
+    else:
+        # It cannot be interrupted, and takes the memory it needs with it when it ends.
+        with _announced(f"learning {config.vocabulary:,} subwords from {lines:,} lines"):
             run_apart(_learn, sample, config, output)
-        progress.advance(lines)
     return lines
 
 
@@ -142,6 +142,18 @@ class _Encoded(NamedTuple):
 @functools.lru_cache(maxsize=1)
 def _tokenizer(model: _Model) -> Tokenizer:
     return Tokenizer.load(Path(model.path))
+
+
+@contextlib.contextmanager
+def _announced(what: str) -> Iterator[None]:
+    """Says what is being done where nothing tells how far it is."""
+    live = sys.stderr.isatty()
+    write_line(sys.stderr, what, live=live)
+    try:
+        yield
+    finally:
+        if live:
+            clear(sys.stderr)
 
 
 def _learn(sample: Path, config: TextConfig, output: Path) -> None:

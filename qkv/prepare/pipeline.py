@@ -55,6 +55,8 @@ def prepare(
     """
     if not files:
         raise ConfigError("no files to prepare; give a source and a target file, or pairs in a file named *.tsv")
+    if workers is not None and workers < 1:
+        raise ConfigError(f"{workers} workers cannot prepare anything; give 1 or more")
     roles = {"training": files, "validation": valid, "test": test}
     require_pairs(roles)
     if tokenizer is not None:

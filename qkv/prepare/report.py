@@ -5,13 +5,17 @@ from __future__ import annotations
 import bisect
 import gzip
 import io
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from qkv.text.cleaning import REPAIRS
+
 _FIRST = 20
+_SHOWN = 5
 
 
 @dataclass
@@ -84,6 +88,15 @@ def first_places(places: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
     return [{"file": file, "line": line} for file, line in places[:_FIRST]]
 
 
+def named(first: Sequence[Mapping[str, Any]], count: int) -> str:
+    """A few of `count` places as a person reads them: `a.en:3, 5, 8, ...`."""
+    shown = list(first[:_SHOWN])
+    parts = []
+    for file, places in itertools.groupby(shown, key=lambda place: Path(place["file"]).name):
+        parts.append(f"{file}:{', '.join(str(place['line']) for place in places)}")
+    return ", ".join(parts) + (", ..." if count > len(shown) else "")
+
+
 def reasons(tally: Tally) -> str:
     """Why lines were left out, in one line: `empty 3, duplicate 1`."""
     return ", ".join(f"{rule} {count:,}" for rule, count in tally.dropped.most_common()) or "there was nothing in them"
@@ -98,7 +111,8 @@ def summarise(report: Mapping[str, Any], dropped: str) -> str:
     ]
     for name in ("training", "validation"):
         lines += _table(f"left out of {name}", report[name]["dropped"])
-        lines += [f"mended in {name}: {rule}, {count:,} lines" for rule, count in report[name]["repaired"].items()]
+        mended = report[name]["repaired"].items()
+        lines += [f"mended in {name}: {rule} in {count:,} lines ({REPAIRS[rule]})" for rule, count in mended]
     if training["dropped"] or validation["dropped"]:
         lines.append(f"every line left out stands in {dropped}")
     vocabulary = report["vocabulary"]
@@ -120,8 +134,5 @@ def _table(title: str, rules: Mapping[str, Any]) -> list[str]:
         return []
     rows = [f"{title}:"]
     for rule, found in sorted(rules.items(), key=lambda item: -item[1]["count"]):
-        first = found["first"][:3]
-        where = ", ".join(f"{place['file']}:{place['line']}" for place in first)
-        more = ", ..." if found["count"] > len(first) else ""
-        rows.append(f"  {rule:<22}{found['count']:>12,}   {where}{more}")
+        rows.append(f"  {rule:<22}{found['count']:>12,}   {named(found['first'], found['count'])}")
     return rows

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from qkv.errors import TextError
 from qkv.prepare.clean import FATES, CleanCorpus, Hashes, text_hashes
-from qkv.prepare.report import first_places
+from qkv.prepare.report import first_places, named
 
 TELLING_WORDS = 6
 """A shorter line may well be said twice in the world; a line of this many words in two corpora is a leak."""
@@ -61,11 +61,10 @@ class Overlap:
         """One sentence about it, or None where nothing overlaps."""
         if not self.lines:
             return None
-        places = ", ".join(f"{place['file']}:{place['line']}" for place in self.first[:5])
         end = "these are left out" if dropped else "--set data.drop_test_lines=true leaves them out"
         return (
-            f"{self.lines:,} lines of the {what} set stand in {self.training_pairs:,} training pairs ({places}"
-            f"{', ...' if self.lines > 5 else ''}); {end if what == 'test' else 'its scores will flatter'}"
+            f"{self.lines:,} lines of the {what} set stand in {self.training_pairs:,} training pairs "
+            f"({named(self.first, self.lines)}); {end if what == 'test' else 'its scores will flatter'}"
         )
 
 

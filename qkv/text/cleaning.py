@@ -49,14 +49,14 @@ FAULTS = ("missing column", "too long", "broken UTF-8", "NUL character")
 """What makes a raw line unusable before any rule is asked."""
 
 REPAIRS: Mapping[str, str] = {
-    "carriage return": "CR at the end of the line",
-    "byte-order mark": "U+FEFF",
+    "carriage return": "taken off the end",
+    "byte-order mark": "removed",
     "control character": "removed",
-    "white space": "runs and rare kinds made one space, ends stripped",
+    "white space": "made single spaces, none at the ends",
     "composition": "made NFC",
-    "more columns": "columns after the second left out",
+    "more columns": "only the first two are read",
 }
-"""What a line may be mended of, and how it shows."""
+"""What a line may be mended of, and how."""
 
 
 def normalise(text: str) -> str:
