@@ -37,6 +37,7 @@ MAY_IMPORT = {
     ),
     # Applications: use assemblers.
     "qkv.evaluate": "errors",
+    "qkv.convert": "errors config",
     "qkv.plot": "errors",
     "qkv.cli": "qkv errors progress config recipes checkpoint prepare training translate evaluate plot",
     "qkv": "errors config recipes translate training",
