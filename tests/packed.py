@@ -48,6 +48,8 @@ def pair_batch(
         packed([[[*pair.source, end] for pair in row] for row in rows], width=source_width, padding=padding),
         packed([[[begin, *pair.target] for pair in row] for row in rows], width=target_width, padding=padding),
         labels.ids_RW,
+        source_tokens=sum(len(pair.source) + 1 for row in rows for pair in row),
+        target_tokens=sum(len(pair.target) + 1 for row in rows for pair in row),
     )
 
 

@@ -95,7 +95,7 @@ def test_shapes_tell_the_truth(family: str) -> None:
     source, target = sources_and_targets()
     with torch.inference_mode(), recording(model):
         logits_of(model, batch)
-        logits_of(model, PairBatch(source, all_at_once(target), target))
+        model(source, all_at_once(target))
         limits = Limits(begin=BEGIN, end=END, longest=[2, 4, 3], forbidden=(PADDING, BEGIN))
         beam_search(partial(next_token, model), model.start(source), limits, width=4, penalty=float)
         sample(partial(next_token, model), model.start(source), limits, Sampling(), generator=torch.Generator())
