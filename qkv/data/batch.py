@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -26,6 +27,10 @@ class Packed(NamedTuple):
             None if segments_RW is None else segments_RW.to(device, non_blocking=True),
         )
 
+    def rows(self, some: slice) -> Packed:
+        ids_RW, positions_RW, segments_RW = self
+        return Packed(ids_RW[some], positions_RW[some], None if segments_RW is None else segments_RW[some])
+
 
 class PairBatch(NamedTuple):
     """Source and target rows; the sentences of a row stand in the same row on both sides."""
@@ -33,9 +38,24 @@ class PairBatch(NamedTuple):
     source: Packed
     target: Packed
     label_RW: Tensor
+    source_tokens: int
+    """Tokens without padding; each side's end counts as one."""
+    target_tokens: int
 
     def to(self, device: torch.device) -> PairBatch:
-        return PairBatch(self.source.to(device), self.target.to(device), self.label_RW.to(device, non_blocking=True))
+        return self._replace(
+            source=self.source.to(device),
+            target=self.target.to(device),
+            label_RW=self.label_RW.to(device, non_blocking=True),
+        )
+
+    def split(self, parts: int) -> Iterator[PairBatch]:
+        """The same rows in about equal parts; each part says how many tokens the whole has."""
+        for rows in torch.arange(self.label_RW.size(0)).tensor_split(parts):
+            some = slice(int(rows[0]), int(rows[-1]) + 1)
+            yield self._replace(
+                source=self.source.rows(some), target=self.target.rows(some), label_RW=self.label_RW[some]
+            )
 
 
 def one_sentence_a_row(sentences: list[list[int]], padding: int) -> Packed:

@@ -39,7 +39,11 @@ class Batches:
 
     def of_step(self, step: int) -> PairBatch:
         """The batch of step n, counted from 0."""
-        return lay_out(self._corpus, self.rows.of(self.rows_of_step(step)), self._width, self._marks)
+        return self.of_rows(self.rows_of_step(step))
+
+    def of_rows(self, rows: Ints) -> PairBatch:
+        """These rows as a batch."""
+        return lay_out(self._corpus, self.rows.of(rows), self._width, self._marks)
 
     def rows_of_step(self, step: int) -> Ints:
         """Which rows step n sees; one epoch follows the other without a gap."""
@@ -47,9 +51,10 @@ class Batches:
         epoch, within = np.divmod(place, len(self.rows))
         return np.concatenate([self._order(int(one))[within[epoch == one]] for one in np.unique(epoch)])
 
-    def pairs_of_step(self, step: int) -> Ints:
-        """The pairs of the corpus that step n sees."""
-        return self.rows.of(self.rows_of_step(step)).pairs
+    def lines_of_step(self, step: int) -> list[int]:
+        """The lines of the corpus that step n sees, as its files number them."""
+        lines: list[int] = self._corpus.lines[self.rows.of(self.rows_of_step(step)).pairs].tolist()
+        return lines
 
     def epoch_at(self, step: int) -> float:
         """How many times the corpus has been seen when step n begins."""
@@ -73,6 +78,8 @@ def lay_out(corpus: Corpus, rows: Rows, width: int, marks: Marks) -> PairBatch:
         source.packed(source.tokens(0, marks.end), marks.padding),
         target.packed(target.tokens(-1, marks.begin), marks.padding),
         target.filled(target.tokens(0, marks.end), IGNORED_LABEL),
+        source.count,
+        target.count,
     )
 
 
@@ -85,6 +92,7 @@ class _Side:
         counts = np.diff(rows.starts)
         length = offsets[rows.pairs + 1] - offsets[rows.pairs] + 1
         end = np.cumsum(length)
+        self.count = int(end[-1])
         start_of_row = np.concatenate([[0], end])[rows.starts[:-1]]
         self._position = np.arange(end[-1]) - np.repeat(end - length, length)
         self._first = np.repeat(offsets[rows.pairs], length)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qkv.errors import ConfigError
+
 Ints = NDArray[np.int64]
 
 _BLOCK = 1 << 18
@@ -36,6 +38,12 @@ def pack(source_lengths: Ints, target_lengths: Ints, width: int) -> Rows:
     """
     if len(source_lengths) == 0:
         return Rows(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    longest = max(source_lengths.max(), target_lengths.max())
+    if longest > width:
+        raise ConfigError(
+            f"the corpus has a sentence of {longest} positions, and rows have {width}; "
+            f"set data.row_width to at least {longest}, or prepare the corpus again"
+        )
     blocks = -(-len(source_lengths) // _BLOCK)
     rows: list[list[int]] = []
     # A corpus may be sorted by length: strides give every block sentences of all lengths to combine.

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-_CHUNK = 1024
+CHUNK = 1024
+"""Positions whose logits are in memory at once."""
 IGNORED = -100
 """The label of a position that nothing is asked of."""
 
@@ -54,8 +55,8 @@ class _ChunkedLoss(torch.autograd.Function):
         surprise = torch.zeros((), device=x_PD.device)
         with torch.autocast(device, enabled=False):
             weight_VD = weight_VD.to(kind)
-            for start in range(0, x_PD.size(0), _CHUNK):
-                chunk = slice(start, start + _CHUNK)
+            for start in range(0, x_PD.size(0), CHUNK):
+                chunk = slice(start, start + CHUNK)
                 part_PD = x_PD[chunk].to(kind)
                 logits_PV = (part_PD @ weight_VD.T).float()
                 part_total, part_surprise, gradient_PV = _loss_and_gradient(logits_PV, label_P[chunk], smoothing)

@@ -71,6 +71,11 @@ class Prepared:
     def tokenizer(self) -> Tokenizer:
         return Tokenizer.load(self.directory / TOKENIZER)
 
+    def applied_to(self, config: Config) -> Config:
+        """The config with the text and data settings that this data was prepared with."""
+        prepared = self.manifest["settings"]
+        return config.with_changes(text=prepared["text"], data=prepared["data"])
+
     def verify(self) -> None:
         """Reads every file and compares it with the manifest."""
         for name, described in self.manifest["files"].items():

@@ -74,6 +74,11 @@ class Tokenizer:
     def size(self) -> int:
         return int(self._processor.get_piece_size())
 
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """Ids that are no part of any text, but for the end: no translation has them."""
+        return tuple(sorted((self._controls | {self.padding, self.begin, self.unknown}) - {self.end}))
+
     def encode(self, text: str) -> list[int]:
         """The ids of a normalised text, without begin or end."""
         if META in text:

@@ -1,1 +1,38 @@
-"""How a model learns: objective, optimizer and schedules, the loop, progress."""
+"""How a model learns: objective, optimizer and schedules, the loop, reports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from qkv.checkpoint import RunDirectory
+from qkv.config import Config
+from qkv.prepare import Prepared, prepare
+from qkv.training.loop import train_run
+
+__all__ = ["train", "train_prepared"]
+
+
+def train(
+    files: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    config: Config,
+    *,
+    valid: Sequence[Path] = (),
+    test: Sequence[Path] = (),
+    tokenizer: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> None:
+    """From parallel text to a trained run: prepares the files into the run directory, then trains on them."""
+    run = RunDirectory(Path(output))
+    run.check(config)
+    prepared = prepare([Path(file) for file in files], run.data, config, valid=valid, test=test, tokenizer=tokenizer)
+    say(prepared.summary())
+    train_run(config, run, prepared)
+
+
+def train_prepared(data: Path, output: Path, config: Config) -> None:
+    """Trains on a directory that `prepare` wrote; its text and data settings are those of the run."""
+    prepared = Prepared.open(data)
+    train_run(prepared.applied_to(config), RunDirectory(output), prepared)

@@ -1,0 +1,248 @@
+"""A run directory: what a run has decided, learned and logged, written so that a crash leaves nothing half done.
+
+run/config.json            every setting
+run/tokenizer.model        text <-> ids
+run/data/                  the prepared corpus, where training prepared it
+run/log.jsonl              one JSON object a report
+run/checkpoints/step-N/    weights, optimizer and training state after step N, with a manifest
+run/final/                 the finished run's weights, with a manifest
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import qkv
+from qkv.config import Config, from_json, settings, to_json
+from qkv.errors import CheckpointError, ConfigError, StorageError
+
+Tensors = Mapping[str, Tensor]
+
+_MANIFEST = "manifest.json"
+_STATE = "state.json"
+
+MAY_CHANGE = {
+    "training.steps", "training.save_every", "training.keep_checkpoints", "training.validate_every",
+    "training.validation_sentences", "training.report_every", "training.patience", "training.average_checkpoints",
+    "training.tolerated_bad_steps", "training.device", "training.compile", "training.tensorboard",
+    "search.beam", "search.length_penalty", "search.extra_length", "search.batch_tokens", "search.longest_source",
+}  # fmt: skip
+"""Settings that a run may go on with other values of: what was learned so far stays true."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint or the final weights, read and verified."""
+
+    directory: Path
+    tensors: dict[str, dict[str, Tensor]]
+    state: dict[str, Any]
+
+
+class RunDirectory:
+    """The files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """A directory that holds a run."""
+        if not path.is_dir():
+            raise ConfigError(f"no such run directory: {path}")
+        run = cls(path)
+        if not run.config_file.is_file():
+            raise ConfigError(f"{path} is not a run directory: it has no config.json")
+        return run
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / "config.json"
+
+    @property
+    def tokenizer_file(self) -> Path:
+        return self.path / "tokenizer.model"
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.jsonl"
+
+    @property
+    def final(self) -> Path:
+        return self.path / "final"
+
+    def config(self) -> Config:
+        try:
+            return from_json(self.config_file.read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            raise CheckpointError(f"{self.config_file} is damaged: {error}") from error
+
+    def check(self, config: Config) -> None:
+        """Tells at once where a run that has begun already cannot go on with these settings."""
+        if self.config_file.exists():
+            before, now = dict(settings(self.config())), dict(settings(config))
+            changed = [name for name in now if now[name] != before[name] and name not in MAY_CHANGE]
+            if changed:
+                differences = ", ".join(f"{name} was {before[name]}, now {now[name]}" for name in changed)
+                raise ConfigError(f"{self.path} was begun with other settings ({differences}); use another --output")
+
+    def begin(self, config: Config) -> None:
+        """Keeps the settings; those of a run that has begun already may change only where that does no harm."""
+        self.check(config)
+        with explained(self.path, 0):
+            self.path.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.config_file, to_json(config).encode())
+
+    def checkpoints(self) -> list[Path]:
+        """The checkpoints there are, oldest first."""
+        found = [path for path in (self.path / "checkpoints").glob("step-*") if path.name[5:].isdigit()]
+        return sorted(found, key=lambda path: int(path.name[5:]))
+
+    def newest_sound_checkpoint(self) -> Saved | None:
+        """The newest checkpoint that is what its manifest says; damaged ones are named and passed over."""
+        for directory in reversed(self.checkpoints()):
+            try:
+                return read(directory)
+            except CheckpointError as error:
+                print(f"qkv: warning: {error}; trying the one before", file=sys.stderr)  # noqa: T201
+        return None
+
+    def save(self, step: int, tensors: Mapping[str, Tensors], state: Mapping[str, Any], *, keep: int) -> None:
+        """Writes the checkpoint of a step, then removes all but the newest `keep`."""
+        write(self.path / "checkpoints" / f"step-{step:07}", tensors, state)
+        for old in self.checkpoints()[:-keep]:
+            shutil.rmtree(old)
+
+    def average_last(self, count: int) -> list[int]:
+        """Makes the mean of the newest checkpoints the final weights; tells their steps."""
+        if count < 1:
+            raise ConfigError(f"cannot average {count} checkpoints; give 1 or more")
+        chosen = self.checkpoints()[-count:]
+        if len(chosen) < count:
+            raise ConfigError(f"{self.path} has {len(chosen)} checkpoints, fewer than {count}")
+        steps = [int(path.name[5:]) for path in chosen]
+        write(self.final, {"weights": average(chosen)}, {"step": steps[-1], "weights": "checkpoints"})
+        return steps
+
+    def weights(self) -> Saved:
+        """The final weights, or while there are none the newest checkpoint's."""
+        if self.final.is_dir():
+            return read(self.final, only="weights")
+        saved = self.newest_sound_checkpoint()
+        if saved is None:
+            raise CheckpointError(f"{self.path} has no weights yet; train it first")
+        return saved
+
+
+def write(directory: Path, tensors: Mapping[str, Tensors], state: Mapping[str, Any]) -> None:
+    """Writes tensors and state into a directory that appears only once everything in it is safely on disk."""
+    temporary = directory.with_name(directory.name + ".tmp")
+    needed = sum(tensor.nbytes for group in tensors.values() for tensor in group.values())
+    with explained(directory, needed):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        try:
+            for name, group in tensors.items():
+                whole = {key: tensor.detach().cpu().contiguous() for key, tensor in group.items()}
+                save_file(whole, temporary / f"{name}.safetensors")
+            (temporary / _STATE).write_text(json.dumps(state, indent=2) + "\n", encoding="utf-8")
+            files = {path.name: _described(path) for path in sorted(temporary.iterdir())}
+            manifest = {"files": files, "qkv": qkv.__version__, "torch": torch.__version__}
+            (temporary / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+            for path in [*temporary.iterdir(), temporary]:
+                _sync(path)
+            if directory.exists():
+                shutil.rmtree(directory)
+            temporary.rename(directory)
+            _sync(directory.parent)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def read(directory: Path, *, only: str | None = None) -> Saved:
+    """What `write` wrote, verified against its manifest; `only` reads one group of tensors."""
+    try:
+        manifest = json.loads((directory / _MANIFEST).read_text(encoding="utf-8"))
+        expected = {str(name): dict(one) for name, one in manifest["files"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{directory} is damaged: its {_MANIFEST} cannot be read") from error
+    wanted = {_STATE} | {name for name in expected if only in (None, name.removesuffix(".safetensors"))}
+    tensors: dict[str, dict[str, Tensor]] = {}
+    for name in sorted(wanted):
+        path = directory / name
+        if path.parent != directory or not path.is_file() or _described(path) != expected.get(name):
+            raise CheckpointError(f"{path} is damaged: it is not what was saved")
+        if name.endswith(".safetensors"):
+            try:
+                tensors[name.removesuffix(".safetensors")] = load_file(path)
+            except SafetensorError as error:
+                raise CheckpointError(f"{path} is damaged: {error}") from error
+    return Saved(directory, tensors, json.loads((directory / _STATE).read_text(encoding="utf-8")))
+
+
+def average(checkpoints: list[Path]) -> dict[str, Tensor]:
+    """The mean of the checkpoints' weights (section 6.1), which translates better than any one of them."""
+    total: dict[str, Tensor] = {}
+    for directory in checkpoints:
+        for name, tensor in read(directory, only="weights").tensors["weights"].items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    return {name: (tensor / len(checkpoints)).float() for name, tensor in total.items()}
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replaces a file by another in one instant, so that there is always a whole one."""
+    temporary = path.with_name(path.name + ".tmp")
+    with explained(path, len(content)):
+        temporary.write_bytes(content)
+        _sync(temporary)
+        temporary.rename(path)
+        _sync(path.parent)
+
+
+@contextmanager
+def explained(path: Path, needed: int) -> Iterator[None]:
+    """Turns what the file system refuses into an error that says what to do."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        full = getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error)
+        if full:
+            raise StorageError(
+                f"the disk is full: {path} needs {needed:,} bytes; make room and give the same command again"
+            ) from error
+        raise StorageError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _described(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _sync(path: Path) -> None:
+    """Makes the disk hold what was written, before anything relies on it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,431 @@
+"""The command line: thin sub-commands, each a call of one function. Nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import qkv
+from qkv.config import Config, override_all, settings
+from qkv.errors import ConfigError, MissingExtraError, QkvError, StorageError
+from qkv.recipes import RECIPES, recipe
+
+if TYPE_CHECKING:
+    from qkv.translate import Translation
+
+_EXTRAS = {
+    "torch": "train", "safetensors": "train", "sacrebleu": "train", "sacremoses": "train", "matplotlib": "plot",
+}  # fmt: skip
+_LINES_AT_ONCE = 2000
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; what goes wrong for the user is one line on standard error and an exit code."""
+    options = build_parser().parse_args(argv)
+    try:
+        options.run(options)
+    except QkvError as error:
+        return _fail(str(error), error.exit_code)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        missing = MissingExtraError(f"this command needs {error.name}: pip install 'qkv[{extra}]'")
+        return _fail(str(missing), missing.exit_code)
+    except BrokenPipeError:
+        # Whoever read the output has gone; Python would complain once more while closing it.
+        sys.stdout = None
+        return 141
+    except KeyboardInterrupt:
+        return _fail("stopped; the same command goes on where it can", 130)
+    return 0
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"qkv: error: {message}", file=sys.stderr)
+    return code
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="qkv",
+        description='The Transformer of "Attention Is All You Need": from two text files to a measured translator.',
+        epilog="examples:\n"
+        "  qkv train train.en train.fr --recipe base --output run/\n"
+        "  qkv translate run/ < in.en > out.fr\n"
+        "  qkv evaluate run/ --source test.en --reference test.fr\n\n"
+        "exit codes: 0 done, 2 wrong usage or setting, 3 wrong data or storage, 4 training failed",
+    )
+    parser.add_argument("--version", action="version", version=f"qkv {qkv.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
+    for add in (
+        _add_prepare,
+        _add_train,
+        _add_translate,
+        _add_evaluate,
+        _add_plot,
+        _add_average,
+        _add_recipes,
+        _add_completion,
+    ):
+        add(commands)
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that prints its examples as they are written."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+
+_Commands = argparse._SubParsersAction
+
+
+def _add_prepare(commands: _Commands[_Parser]) -> None:
+    parser = commands.add_parser(
+        "prepare",
+        help="clean parallel text, learn its subwords and write ids",
+        description="Cleans parallel text, learns one vocabulary for both languages and writes memory-mapped ids.",
+        epilog="examples:\n"
+        "  qkv prepare train.en train.fr --output data/\n"
+        "  qkv prepare europarl.tsv.xz tatoeba.tsv.gz --valid dev.tsv --test test.tsv --output data/\n"
+        "  qkv prepare train.en train.fr --set text.vocabulary=8000 --set text.algorithm=unigram --output data/",
+    )
+    _corpus_arguments(parser, required=True)
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="where the prepared data goes")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+    parser.set_defaults(run=_prepare)
+
+
+def _prepare(options: argparse.Namespace) -> None:
+    from qkv.prepare import prepare
+
+    prepared = prepare(
+        options.files,
+        options.output,
+        _config(options),
+        valid=options.valid,
+        test=options.test,
+        tokenizer=options.tokenizer,
+        workers=options.workers,
+    )
+    print(prepared.summary(), file=sys.stderr)
+
+
+def _add_train(commands: _Commands[_Parser]) -> None:
+    parser = commands.add_parser(
+        "train",
+        help="train a translator from parallel text",
+        description="Prepares parallel text and trains a model on it. A run already begun goes on when the same "
+        "command is given again.",
+        epilog="examples:\n"
+        "  qkv train train.en train.fr --recipe base --output run/\n"
+        "  qkv train pairs.tsv.xz --recipe small --set training.steps=500 --output run/\n"
+        "  qkv train --data data/ --recipe big --output run/\n"
+        "  qkv train train.en train.fr --recipe base --dry-run",
+    )
+    _corpus_arguments(parser, required=False)
+    parser.add_argument("--data", type=Path, metavar="DIR", help="data that `qkv prepare` wrote, instead of files")
+    parser.add_argument("--output", type=Path, metavar="RUN", help="the run directory")
+    parser.add_argument("--dry-run", action="store_true", help="print the settings and what the run needs, and stop")
+    parser.set_defaults(run=_train)
+
+
+def _train(options: argparse.Namespace) -> None:
+    config = _config(options)
+    if options.dry_run:
+        from qkv.training.plan import Plan
+
+        print(Plan.of(config).text(config))
+        return
+    if options.output is None:
+        raise ConfigError("train needs --output, the directory of the run")
+    if bool(options.files) == bool(options.data):
+        raise ConfigError("train needs either files of parallel text or --data, a directory that `qkv prepare` wrote")
+    from qkv.training import train, train_prepared
+
+    if options.data is not None:
+        _refuse_with_data(options)
+        train_prepared(options.data, options.output, config)
+    else:
+        train(
+            options.files,
+            options.output,
+            config,
+            valid=options.valid,
+            test=options.test,
+            tokenizer=options.tokenizer,
+            say=lambda text: print(text, file=sys.stderr),
+        )
+
+
+def _refuse_with_data(options: argparse.Namespace) -> None:
+    """What prepared data has settled cannot be asked for again."""
+    given = [change for change in options.changes if change.startswith(("text.", "data."))]
+    given += [f"--{name}" for name in ("valid", "test", "tokenizer") if getattr(options, name)]
+    given += [
+        f"--{word}" for word, name in (("from", "source"), ("to", "target")) if getattr(options, f"{name}_language")
+    ]
+    if given:
+        raise ConfigError(
+            f"{', '.join(given)}: settled when {options.data} was prepared; leave it out or prepare again"
+        )
+
+
+def _add_translate(commands: _Commands[_Parser]) -> None:
+    parser = commands.add_parser(
+        "translate",
+        help="translate text, a line at a time",
+        description="Translates standard input to standard output: one line in, one line out, in order.",
+        epilog="examples:\n"
+        "  qkv translate run/ < in.en > out.fr\n"
+        "  echo 'Good morning.' | qkv translate run/\n"
+        "  qkv translate run/ --beam 8 --n-best 4 < in.en      number, score and text of each, separated by tabs\n"
+        "  qkv translate run/ --sample --top-p 0.9 --seed 7 < in.en",
+    )
+    parser.add_argument("directory", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument(
+        "--input", type=Path, metavar="FILE", help="a text file, .gz or .xz too (default: standard input)"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+    _search_arguments(parser)
+    parser.add_argument("--n-best", type=int, default=1, metavar="N", help="the N best of each line, with their scores")
+    parser.add_argument("--scores", action="store_true", help="put each translation's score before it")
+    parser.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
+    parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="with --sample: below 1 is bolder")
+    parser.add_argument("--top-k", type=int, metavar="K", help="with --sample: only the K best tokens")
+    parser.add_argument("--top-p", type=float, metavar="P", help="with --sample: only the best tokens up to P together")
+    parser.add_argument("--seed", type=int, default=0, help="with --sample: another seed, other translations")
+    parser.set_defaults(run=_translate)
+
+
+def _translate(options: argparse.Namespace) -> None:
+    from qkv.progress import Progress
+    from qkv.search.sample import Sampling
+    from qkv.text.files import decode_lines, read_lines
+    from qkv.translate import Translator
+
+    if options.n_best < 1:
+        raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
+    sampling = Sampling(options.temperature, options.top_k, options.top_p) if options.sample else None
+    lines = read_lines(options.input) if options.input else decode_lines(sys.stdin.buffer, "standard input")
+    translator = Translator.load(options.directory, device=options.device)
+    # Whoever types lines wants to see each translated; a file is quicker in large helpings.
+    interactive = options.input is None and sys.stdin.isatty()
+    with _output(options.output) as output, Progress("translating", total=None, unit="lines") as progress:
+        first = 1
+        for texts in _helpings(lines, 1 if interactive else _LINES_AT_ONCE):
+            translations = translator.translate(
+                texts,
+                beam=options.beam,
+                length_penalty=options.length_penalty,
+                alternatives=options.n_best - 1,
+                sampling=sampling,
+                seed=options.seed + first - 1,
+                progress=progress.advance,
+            )
+            for number, translation in enumerate(translations, start=first):
+                output.writelines(_translation_lines(number, translation, options))
+            output.flush()
+            first += len(texts)
+
+
+def _translation_lines(number: int, translation: Translation, options: argparse.Namespace) -> Iterator[str]:
+    for one in (translation, *translation.alternatives):
+        # A byte that breaks lines would break the promise of one line for one line.
+        text = one.text.replace("\n", " ").replace("\r", " ")
+        score = f"{one.score:.4f}\t" if options.scores or options.n_best > 1 else ""
+        yield (f"{number}\t" if options.n_best > 1 else "") + score + text + "\n"
+
+
+def _add_evaluate(commands: _Commands[_Parser]) -> None:
+    parser = commands.add_parser(
+        "evaluate",
+        help="score translations: BLEU, chrF, and the paper's own flavour",
+        description="Scores systems against reference translations. A system is a run directory, which translates the "
+        "source, or a file of translations. Given two, it adds paired bootstrap significance.",
+        epilog="examples:\n"
+        "  qkv evaluate run/ --test newstest2014.tsv --language de\n"
+        "  qkv evaluate run/ --source test.en --reference test.fr\n"
+        "  qkv evaluate baseline.txt better.txt --reference test.fr --json",
+    )
+    parser.add_argument("systems", nargs="+", type=Path, metavar="SYSTEM", help="run directory or file of translations")
+    parser.add_argument("--reference", type=Path, metavar="FILE", help="what the translations should be like")
+    parser.add_argument("--source", type=Path, metavar="FILE", help="what run directories are to translate")
+    parser.add_argument("--test", type=Path, metavar="TSV", help="source and reference in one file of pairs")
+    parser.add_argument(
+        "--language", metavar="CODE", help="target language, for the paper's flavour (default: the run's, else English)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    _search_arguments(parser)
+    parser.set_defaults(run=_evaluate)
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    import json
+
+    from qkv.evaluate import evaluate
+    from qkv.evaluate.systems import read_systems, read_test
+
+    sources, references = read_test(options.test, options.source, options.reference)
+    systems, language = read_systems(
+        options.systems,
+        sources,
+        beam=options.beam,
+        length_penalty=options.length_penalty,
+        device=options.device,
+    )
+    report = evaluate(systems, references, language=options.language or language or "en")
+    print(json.dumps(report.values, indent=2, ensure_ascii=False) if options.json else report.text)
+
+
+def _add_plot(commands: _Commands[_Parser]) -> None:
+    parser = commands.add_parser(
+        "plot",
+        help="draw the curves of runs to a PNG",
+        description="Draws loss, BLEU, learning rate and speed of one or more runs.",
+        epilog="example:\n  qkv plot run/ other-run/ --output curves.png",
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    parser.add_argument("--output", type=Path, metavar="PNG", help="default: curves.png in the first run directory")
+    parser.set_defaults(run=_plot)
+
+
+def _plot(options: argparse.Namespace) -> None:
+    from qkv.plot import plot
+
+    output = options.output or options.runs[0] / "curves.png"
+    plot(options.runs, output)
+    print(output)
+
+
+def _add_average(commands: _Commands[_Parser]) -> None:
+    parser = commands.add_parser(
+        "average",
+        help="make the mean of the last checkpoints a run's weights",
+        description="Replaces a run's final weights by the mean of its last checkpoints.",
+        epilog="example:\n  qkv average run/ --last 5",
+    )
+    parser.add_argument("directory", type=Path, metavar="RUN")
+    parser.add_argument("--last", type=int, default=5, metavar="N", help="how many checkpoints (default: 5)")
+    parser.set_defaults(run=_average)
+
+
+def _average(options: argparse.Namespace) -> None:
+    from qkv.checkpoint import RunDirectory
+
+    steps = RunDirectory.open(options.directory).average_last(options.last)
+    print(f"{options.directory}: the weights are now the mean of those after steps {', '.join(map(str, steps))}")
+
+
+def _add_recipes(commands: _Commands[_Parser]) -> None:
+    parser = commands.add_parser(
+        "recipes",
+        help="list the recipes, or every setting of one",
+        description="Lists the recipes; with a name, prints every setting of that recipe, as `--set` takes them.",
+        epilog="examples:\n  qkv recipes\n  qkv recipes base",
+    )
+    parser.add_argument("name", nargs="?", metavar="RECIPE")
+    parser.set_defaults(run=_recipes)
+
+
+def _recipes(options: argparse.Namespace) -> None:
+    if options.name is None:
+        for name, function in RECIPES.items():
+            print(f"{name:16} {(function.__doc__ or '').splitlines()[0]}")
+    else:
+        for name, value in settings(recipe(options.name)):
+            print(f"{name} = {'none' if value is None else value}")
+
+
+def _add_completion(commands: _Commands[_Parser]) -> None:
+    parser = commands.add_parser(
+        "completion",
+        help="print a script that completes commands in your shell",
+        description="Prints a completion script for a shell.",
+        epilog="example:\n  qkv completion bash > ~/.local/share/bash-completion/completions/qkv",
+    )
+    parser.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+    parser.set_defaults(run=_completion)
+
+
+def _completion(options: argparse.Namespace) -> None:
+    import shtab
+
+    print(shtab.complete(build_parser(), options.shell))
+
+
+def _corpus_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    parser.add_argument(
+        "files",
+        nargs="+" if required else "*",
+        type=Path,
+        metavar="FILE",
+        help="source and target, line by line (plain, .gz or .xz), or pairs in files named *.tsv[.gz|.xz]",
+    )
+    parser.add_argument("--valid", nargs="+", type=Path, default=[], metavar="FILE", help="held-out pairs, likewise")
+    parser.add_argument("--test", nargs="+", type=Path, default=[], metavar="FILE", help="test pairs to watch out for")
+    parser.add_argument("--tokenizer", type=Path, metavar="MODEL", help="use this vocabulary instead of learning one")
+    parser.add_argument("--from", dest="source_language", metavar="CODE", help="the source's language, such as en")
+    parser.add_argument("--to", dest="target_language", metavar="CODE", help="the target's language, such as fr")
+    # Not argparse's choices: an unknown recipe gets a suggestion instead of a list of thirty.
+    parser.add_argument("--recipe", default="base", metavar="NAME", help="default: base; `qkv recipes` lists them")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="changes",
+        metavar="NAME=VALUE",
+        help="change a setting, such as training.steps=500; `qkv recipes base` lists them",
+    )
+
+
+def _search_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--beam", type=int, metavar="N", help="width of the search; 1 is greedy (default: the run's)")
+    parser.add_argument("--length-penalty", type=float, metavar="ALPHA", help="default: the run's, as trained 0.6")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1 (default: auto)")
+
+
+def _config(options: argparse.Namespace) -> Config:
+    changes = {}
+    for change in options.changes:
+        name, equals, value = change.partition("=")
+        if not equals:
+            raise ConfigError(f"--set takes NAME=VALUE, such as training.steps=500, not {change!r}")
+        changes[name.strip()] = value.strip()
+    config = override_all(recipe(options.recipe), changes)
+    languages = {"source_language": options.source_language, "target_language": options.target_language}
+    return config.with_changes(text={name: code for name, code in languages.items() if code is not None})
+
+
+def _helpings(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    lines = iter(lines)
+    while helping := list(itertools.islice(lines, size)):
+        yield helping
+
+
+@contextlib.contextmanager
+def _output(path: Path | None) -> Iterator[TextIO]:
+    """The file, or standard output; what the file system refuses is said in a line."""
+    try:
+        if path is None:
+            # Translations are UTF-8 whatever the terminal's locale says.
+            with open(sys.stdout.fileno(), "w", encoding="utf-8", closefd=False) as output:
+                yield output
+        else:
+            with path.open("w", encoding="utf-8") as output:
+                yield output
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write {path or 'the output'}: {error.strerror}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""What is to be scored: translations from files, or made by run directories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qkv.errors import ConfigError, TextError
+from qkv.progress import Progress
+from qkv.text.files import read_lines
+
+
+def read_test(test: Path | None, source: Path | None, reference: Path | None) -> tuple[list[str] | None, list[str]]:
+    """The sources, where there are any, and the references: from a file of pairs or from one file each."""
+    if test is not None and (source is not None or reference is not None):
+        raise ConfigError("--test holds source and reference already; leave out --source and --reference")
+    if test is not None:
+        pairs = [line.split("\t") for line in read_lines(test)]
+        for number, pair in enumerate(pairs, start=1):
+            if len(pair) < 2:
+                raise TextError(f"{test}, line {number}: no tab between a source and its reference")
+        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    if reference is None:
+        raise ConfigError("evaluate needs --reference, or --test with pairs")
+    return list(read_lines(source)) if source is not None else None, list(read_lines(reference))
+
+
+def read_systems(
+    paths: Sequence[Path],
+    sources: list[str] | None,
+    *,
+    beam: int | None,
+    length_penalty: float | None,
+    device: str,
+) -> tuple[dict[str, list[str]], str | None]:
+    """Each system's translations by its name, and the target language if a run knows it."""
+    systems: dict[str, list[str]] = {}
+    language = None
+    for path in paths:
+        if str(path) in systems:
+            raise ConfigError(f"{path} is given twice")
+        if not path.is_dir():
+            systems[str(path)] = list(read_lines(path))
+            continue
+        if sources is None:
+            raise ConfigError(f"{path} is a run directory: give --source or --test for it to translate")
+        # Scoring files needs no torch, so it is not imported for that.
+        from qkv.translate import Translator
+
+        translator = Translator.load(path, device=device)
+        language = language or translator.target_language
+        with Progress(f"translating with {path}", total=len(sources), unit="lines") as progress:
+            translations = translator.translate(
+                sources, beam=beam, length_penalty=length_penalty, progress=progress.advance
+            )
+        systems[str(path)] = [one.text for one in translations]
+    return systems, language

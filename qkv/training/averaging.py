@@ -1,0 +1,51 @@
+"""Averages of weights: a moving one kept while training, and what a finished run takes as its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from qkv.checkpoint import RunDirectory, average
+from qkv.config import TrainingConfig
+
+
+class MovingAverage:
+    """Weights that follow the model's slowly; `decay` of them stays at each step, once there have been enough."""
+
+    def __init__(self, model: nn.Module, decay: float, tensors: dict[str, Tensor] | None = None) -> None:
+        self._decay = decay
+        device = next(model.parameters()).device
+        source = tensors or {name: one.detach() for name, one in model.named_parameters()}
+        self.tensors = {name: tensor.to(device, copy=True) for name, tensor in source.items()}
+
+    @torch.no_grad()
+    def follow(self, model: nn.Module, step: int) -> None:
+        # At the beginning the average is as short as the run, or the first, random weights would weigh it down.
+        decay = min(self._decay, (1 + step) / (10 + step))
+        now = dict(model.named_parameters())
+        own = list(self.tensors.values())
+        torch._foreach_lerp_(own, [now[name].detach() for name in self.tensors], 1 - decay)
+
+    @contextmanager
+    def in_place_of(self, model: nn.Module) -> Iterator[None]:
+        """Inside, the model has the averaged weights."""
+        parameters = dict(model.named_parameters())
+        saved = {name: parameter.data for name, parameter in parameters.items()}
+        for name, parameter in parameters.items():
+            parameter.data = self.tensors[name]
+        try:
+            yield
+        finally:
+            for name, parameter in parameters.items():
+                parameter.data = saved[name]
+
+
+FINAL: dict[str, Callable[[TrainingConfig, RunDirectory, nn.Module, MovingAverage | None], dict[str, Tensor]]] = {
+    "last": lambda _config, _run, model, _moving: dict(model.state_dict()),
+    "checkpoints": lambda config, run, _model, _moving: average(run.checkpoints()[-config.average_checkpoints :]),
+    "moving": lambda _config, _run, model, moving: dict(model.state_dict()) if moving is None else moving.tensors,
+}
+"""The weights of a finished run; every row of `training.final`."""

@@ -1,0 +1,316 @@
+"""The training loop (section 5): what step n does depends on the settings and n alone, so a run can always go on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from qkv.checkpoint import RunDirectory, Saved, write, write_atomically
+from qkv.config import Config
+from qkv.data.batch import PairBatch
+from qkv.data.batches import Batches, Marks
+from qkv.devices import choose_device, choose_precision
+from qkv.errors import CheckpointError, TrainingError
+from qkv.models.build import build
+from qkv.models.encoder_decoder import EncoderDecoder
+from qkv.prepare import Prepared
+from qkv.training.averaging import FINAL, MovingAverage
+from qkv.training.objective import Reader, reader, translation_loss
+from qkv.training.optimizer import build_optimizer, learning_rate
+from qkv.training.reports import Log, ProgressLine, Window
+from qkv.training.validation import Validation
+
+_NAMED_LINES = 20
+
+
+def train_run(config: Config, run: RunDirectory, prepared: Prepared) -> None:
+    """Trains until the steps are done, going on from the newest checkpoint where there is one."""
+    run.begin(config)
+    _keep_tokenizer(run, prepared)
+    training = _Training.begin(config, run, prepared)
+    if training.step >= config.training.steps and run.final.is_dir():
+        training.line.say(f"{run.path} is finished; --set training.steps=N with more than {training.step:,} goes on")
+        return
+    try:
+        training.run_steps()
+        write(
+            run.final, {"weights": training.final_weights()}, {"step": training.step, "weights": config.training.final}
+        )
+    finally:
+        training.line.close()
+        training.log.close()
+    training.line.say(f"finished after step {training.step:,}: {run.path}")
+
+
+@dataclass
+class _Training:
+    """A run in progress."""
+
+    config: Config
+    run: RunDirectory
+    batches: Batches
+    validation: Validation
+    model: EncoderDecoder
+    optimizer: torch.optim.Optimizer
+    device: torch.device
+    precision: torch.dtype
+    read: Reader
+    log: Log
+    line: ProgressLine
+    moving: MovingAverage | None
+    fingerprint: str
+    step: int = 0
+    seconds: float = 0.0
+    window: Window = field(default_factory=Window)
+    bad_steps: list[int] = field(default_factory=list)
+    best_loss: float = float("inf")
+    validations_since_best: int = 0
+
+    @classmethod
+    def begin(cls, config: Config, run: RunDirectory, prepared: Prepared) -> _Training:
+        """A new run, or the one that the newest sound checkpoint tells of."""
+        options = config.training
+        tokenizer = prepared.tokenizer()
+        marks = Marks(tokenizer.padding, tokenizer.begin, tokenizer.end)
+        rows = options.tokens_per_batch // config.data.row_width
+        width = config.data.row_width
+        batches, held_out = (
+            Batches(prepared.corpus(name), width=width, rows_a_step=rows, marks=marks, seed=options.seed)
+            for name in ("train", "valid")
+        )
+        device = choose_device(options.device)
+        model = build(config.model, tokenizer.size, seed=options.seed).to(device)
+        optimizer = build_optimizer(options, model.parameters())
+        saved = run.newest_sound_checkpoint()
+        moving = _moving_average(config, model, saved)
+        if saved is not None:
+            _restore(saved, model, optimizer, prepared.fingerprint)
+        state = saved.state if saved is not None else {}
+        training = cls(
+            config=config,
+            run=run,
+            batches=batches,
+            validation=Validation.load(prepared.directory, held_out, tokenizer, config),
+            model=model,
+            optimizer=optimizer,
+            device=device,
+            precision=choose_precision(options.precision, device),
+            read=_reader(model, options.compile, device),
+            log=Log(run.log, since_step=state.get("step", 0), tensorboard=options.tensorboard),
+            line=ProgressLine(options.steps),
+            moving=moving,
+            fingerprint=prepared.fingerprint,
+        )
+        for name in ("step", "seconds", "bad_steps", "best_loss", "validations_since_best"):
+            setattr(training, name, state.get(name, getattr(training, name)))
+        training.window = Window(state.get("window"))
+        training.introduce(resumed=saved is not None)
+        return training
+
+    def introduce(self, *, resumed: bool) -> None:
+        """Says what is about to happen."""
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        where = str(self.device) if self.device.type == "cpu" else torch.cuda.get_device_name(self.device)
+        self.line.say(
+            f"{parameters:,} parameters on {where} in {str(self.precision).removeprefix('torch.')}; "
+            f"{len(self.batches.rows):,} rows of {self.config.data.row_width} positions, {self.batches.fill:.1%} full"
+        )
+        if resumed:
+            self.line.say(f"going on after step {self.step:,}")
+        if self.validation.sources and not self.validation.can_score():
+            self.line.say("no BLEU while training: sacrebleu is not installed")
+
+    def run_steps(self) -> None:
+        options = self.config.training
+        self.model.train()
+        for batch in self._prefetched():
+            self.update(batch)
+            if self.at(options.report_every):
+                self.report()
+            if self.at(options.validate_every):
+                self.validate()
+            if self.at(options.save_every):
+                self.save()
+            if options.patience is not None and self.validations_since_best >= options.patience:
+                self.line.say(f"stopped early: {options.patience} validations in a row were no better")
+                break
+        if not self.run.checkpoints() or int(self.run.checkpoints()[-1].name[5:]) != self.step:
+            self.save()
+
+    def at(self, every: int) -> bool:
+        return self.step % every == 0 or self.step == self.config.training.steps
+
+    def update(self, batch: PairBatch) -> None:
+        """One step of the optimizer, unless the loss or the gradient is not finite: then it is left out."""
+        begin = time.perf_counter()
+        options = self.config.training
+        self.step += 1
+        # A step's random numbers are its own: a resumed run needs to know nothing of those before.
+        torch.manual_seed(options.seed * 1_000_003 + self.step)
+        total, surprise, tokens = self._gradient(batch)
+        norm = nn.utils.get_total_norm([one.grad for one in self.model.parameters() if one.grad is not None])
+        rate = learning_rate(options, self.config.model.width, self.step)
+        finite = bool(torch.isfinite(total)) and bool(torch.isfinite(norm))
+        if finite:
+            if options.clip is not None:
+                nn.utils.clip_grads_with_norm_(self.model.parameters(), options.clip, norm)
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            self.optimizer.step()
+            if self.moving is not None:
+                self.moving.follow(self.model, self.step)
+            self.bad_steps = []
+        self.optimizer.zero_grad(set_to_none=True)
+        if not finite:
+            self._bad_step(total.item(), norm.item())
+            return
+        seconds = time.perf_counter() - begin
+        self.seconds += seconds
+        self.window.add(
+            total=total.item(),
+            surprise=surprise.item(),
+            target_tokens=tokens,
+            tokens=tokens + batch.source_tokens,
+            seconds=seconds,
+        )
+        self._last = {"learning_rate": rate, "gradient_norm": norm.item(), "epoch": self.batches.epoch_at(self.step)}
+        self.line.step(self.step, {**self.window.summary(), **self._last}, report=False)
+
+    def _gradient(self, batch: PairBatch) -> tuple[Tensor, Tensor, int]:
+        """Sums the loss and its gradient over the parts of the batch, each token counting the same."""
+        total = torch.zeros((), device=self.device)
+        surprise = torch.zeros((), device=self.device)
+        for part in batch.split(self.config.training.accumulate):
+            with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
+                loss = translation_loss(
+                    self.read,
+                    self.model.inputs.weight_VD,
+                    part.to(self.device),
+                    smoothing=self.config.training.label_smoothing,
+                )
+            (loss.total / batch.target_tokens).backward()  # type: ignore[no-untyped-call]
+            total += loss.total.detach()
+            surprise += loss.surprise
+        return total, surprise, batch.target_tokens
+
+    def _bad_step(self, total: float, norm: float) -> None:
+        """Counts a step that was left out; too many in a row end the run, with the sentences named."""
+        self.bad_steps.append(self.step)
+        self.log.write("skipped", self.step, loss=repr(total), gradient_norm=repr(norm))
+        self.line.say(f"step {self.step:,} left out: loss {total}, gradient norm {norm}")
+        if len(self.bad_steps) < self.config.training.tolerated_bad_steps:
+            return
+        lines = {step: self.batches.lines_of_step(step - 1) for step in self.bad_steps}
+        path = self.run.path / f"bad-step-{self.step}.json"
+        write_atomically(path, json.dumps({"corpus lines of each step": lines}).encode())
+        some = ", ".join(map(str, lines[self.step][:_NAMED_LINES]))
+        raise TrainingError(
+            f"{len(self.bad_steps)} steps in a row had a loss or gradient that is not finite, the last one step "
+            f"{self.step:,} with the corpus lines {some}, …; all are named in {path}. Try a smaller "
+            "training.learning_rate, more training.warmup_steps or training.clip=1; the last checkpoint is untouched"
+        )
+
+    def report(self) -> None:
+        if not self.window.values["target_tokens"]:
+            return
+        values = {**self.window.summary(), **self._last}
+        self.log.write("train", self.step, **values, seconds=self.seconds)
+        self.line.step(self.step, values, report=True)
+        self.window = Window()
+
+    def validate(self) -> None:
+        if self.moving is None:
+            values = self.validation.run(self.model, self.device, self.precision)
+        else:
+            with self.moving.in_place_of(self.model):
+                values = self.validation.run(self.model, self.device, self.precision)
+        self.log.write("validation", self.step, **values, seconds=self.seconds)
+        self.line.validation(self.step, values)
+        better = values["loss"] < self.best_loss
+        self.best_loss = min(self.best_loss, values["loss"])
+        self.validations_since_best = 0 if better else self.validations_since_best + 1
+
+    def save(self) -> None:
+        tensors = {"weights": self.model.state_dict(), "optimizer": _optimizer_tensors(self.model, self.optimizer)}
+        if self.moving is not None:
+            tensors["moving"] = self.moving.tensors
+        state: dict[str, Any] = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "bad_steps": self.bad_steps,
+            "best_loss": self.best_loss,
+            "validations_since_best": self.validations_since_best,
+            "window": self.window.values,
+            "data": self.fingerprint,
+        }
+        options = self.config.training
+        self.run.save(self.step, tensors, state, keep=max(options.keep_checkpoints, options.average_checkpoints))
+
+    def final_weights(self) -> dict[str, Tensor]:
+        return FINAL[self.config.training.final](self.config.training, self.run, self.model, self.moving)
+
+    def _prefetched(self) -> Iterator[PairBatch]:
+        """The batches of the steps to come, the next one made while the last one is computed with."""
+        steps = range(self.step, self.config.training.steps)
+        with ThreadPoolExecutor(1) as maker:
+            coming = maker.submit(self.batches.of_step, steps.start) if steps else None
+            for step in steps:
+                assert coming is not None
+                batch = coming.result()
+                coming = maker.submit(self.batches.of_step, step + 1)
+                yield batch
+
+
+def _keep_tokenizer(run: RunDirectory, prepared: Prepared) -> None:
+    """The run gets the data's tokenizer as its own; one it has already must be the same."""
+    model = prepared.tokenizer().model
+    if not run.tokenizer_file.exists():
+        write_atomically(run.tokenizer_file, model)
+    elif run.tokenizer_file.read_bytes() != model:
+        raise CheckpointError(
+            f"{run.tokenizer_file} is not the tokenizer of {prepared.directory}; use the data this run was begun with"
+        )
+
+
+def _reader(model: EncoderDecoder, choice: str, device: torch.device) -> Reader:
+    """One shape for the whole run pays for compiling it, where a GPU runs it."""
+    wanted = choice == "on" or (choice == "auto" and device.type == "cuda")
+    return torch.compile(reader(model)) if wanted else reader(model)
+
+
+def _moving_average(config: Config, model: nn.Module, saved: Saved | None) -> MovingAverage | None:
+    if config.training.final != "moving":
+        return None
+    return MovingAverage(model, config.training.moving_average, None if saved is None else saved.tensors["moving"])
+
+
+def _restore(saved: Saved, model: nn.Module, optimizer: torch.optim.Optimizer, fingerprint: str) -> None:
+    if saved.state["data"] != fingerprint:
+        raise CheckpointError(f"{saved.directory} was trained on other data; use that, or another --output")
+    try:
+        model.load_state_dict(saved.tensors["weights"])
+    except RuntimeError as error:
+        raise CheckpointError(f"{saved.directory} does not fit the model of its run's config.json") from error
+    for name, parameter in model.named_parameters():
+        optimizer.state[parameter] = {
+            key: saved.tensors["optimizer"][f"{name}/{key}"].to(parameter.device)
+            for key in ("step", "exp_avg", "exp_avg_sq")
+        }
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """What the optimizer remembers of each parameter, by name; what it has not seen yet is zero."""
+    tensors = {}
+    for name, parameter in model.named_parameters():
+        state = optimizer.state[parameter]
+        tensors[f"{name}/step"] = state.get("step", torch.zeros(()))
+        tensors[f"{name}/exp_avg"] = state.get("exp_avg", torch.zeros_like(parameter))
+        tensors[f"{name}/exp_avg_sq"] = state.get("exp_avg_sq", torch.zeros_like(parameter))
+    return tensors

@@ -1,0 +1,79 @@
+"""What a run will need, told before it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from qkv.config import Config, settings
+from qkv.data.batch import Packed
+from qkv.layers.loss import CHUNK
+from qkv.models.build import assemble, count_parameters
+
+_FLOAT = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of a run; bytes of memory and disk are estimates."""
+
+    parameters: int
+    rows_a_step: int
+    positions_a_step: int
+    memory: int
+    disk: int
+
+    @classmethod
+    def of(cls, config: Config) -> Plan:
+        options = config.training
+        vocabulary = config.text.vocabulary
+        parameters = count_parameters(config.model, vocabulary)
+        rows = options.tokens_per_batch // config.data.row_width
+        copies = 3 + (options.final == "moving")
+        rows_at_once = -(-rows // options.accumulate)
+        activations = rows_at_once * _bytes_saved_for_a_row(config)
+        # A gradient for each parameter, and logits of one chunk with their gradient.
+        working = parameters * _FLOAT + 3 * CHUNK * vocabulary * _FLOAT
+        checkpoints = max(options.keep_checkpoints, options.average_checkpoints)
+        return cls(
+            parameters=parameters,
+            rows_a_step=rows,
+            positions_a_step=rows * config.data.row_width,
+            memory=parameters * copies * _FLOAT + working + activations,
+            # One more checkpoint is written before the oldest goes; the final weights are one copy.
+            disk=parameters * _FLOAT * (copies * (checkpoints + 1) + 1),
+        )
+
+    def text(self, config: Config) -> str:
+        """The settings and the plan, for a person."""
+        lines = [f"{name} = {'none' if value is None else value}" for name, value in settings(config)]
+        gigabyte = 1e9
+        lines += [
+            "",
+            f"parameters        {self.parameters:,}",
+            f"a step            {self.rows_a_step:,} rows of {config.data.row_width} positions: up to "
+            f"{self.positions_a_step:,} source and {self.positions_a_step:,} target tokens",
+            f"memory            about {self.memory / gigabyte:.1f} GB in float32 while training",
+            f"disk              about {self.disk / gigabyte:.1f} GB for checkpoints and weights, beside the data",
+        ]
+        return "\n".join(lines)
+
+
+def _bytes_saved_for_a_row(config: Config) -> int:
+    """What one row's forward pass keeps for the backward pass, counted by running it without any memory."""
+    saved = 0
+
+    def count(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal saved
+        if not isinstance(tensor, torch.nn.Parameter):
+            saved += tensor.nbytes
+        return tensor
+
+    with torch.device("meta"):
+        model = assemble(config.model, config.text.vocabulary)
+        ids_RW = torch.zeros(1, config.data.row_width, dtype=torch.long)
+        side = Packed(ids_RW, ids_RW, ids_RW)
+        with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+            model.read(side, model.start(side))
+    return saved

@@ -1,0 +1,130 @@
+"""What a run tells while it trains: a progress line for people, JSON lines for programs, TensorBoard if asked."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from qkv.checkpoint import explained
+from qkv.errors import MissingExtraError
+from qkv.progress import clear, duration, write_line
+
+
+class Log:
+    """One JSON object a line in the run directory; a resumed run cuts off what its checkpoint does not know of."""
+
+    def __init__(self, path: Path, *, since_step: int, tensorboard: bool) -> None:
+        self._path = path
+        self._cut(since_step)
+        self._board = _summary_writer(path.parent, since_step) if tensorboard else None
+
+    def write(self, kind: str, step: int, **values: Any) -> None:
+        line = json.dumps({"kind": kind, "step": step, **values}) + "\n"
+        with explained(self._path, len(line)), self._path.open("a", encoding="utf-8") as file:
+            file.write(line)
+        if self._board is not None:
+            for name, value in values.items():
+                if isinstance(value, int | float):
+                    self._board.add_scalar(f"{kind}/{name}", value, step)
+
+    def close(self) -> None:
+        if self._board is not None:
+            self._board.close()
+
+    def _cut(self, since_step: int) -> None:
+        """Drops reports of steps that are to be taken again, and a line that a crash left half written."""
+        if not self._path.exists():
+            return
+        kept = []
+        for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
+            try:
+                report = json.loads(line)
+            except ValueError:
+                continue
+            if line.endswith("\n") and report["step"] <= since_step:
+                kept.append(line)
+        with explained(self._path, 0):
+            self._path.write_text("".join(kept), encoding="utf-8")
+
+
+class Window:
+    """What was summed up since the last report; part of a checkpoint, so that a resumed run reports the same."""
+
+    def __init__(self, values: dict[str, float] | None = None) -> None:
+        self.values = values or {"total": 0.0, "surprise": 0.0, "target_tokens": 0, "tokens": 0, "seconds": 0.0}
+
+    def add(self, **values: float) -> None:
+        for name, value in values.items():
+            self.values[name] += value
+
+    def summary(self) -> dict[str, float]:
+        """Means over the target tokens, and real tokens of both sides a second."""
+        tokens = max(1, self.values["target_tokens"])
+        return {
+            "loss": self.values["total"] / tokens,
+            "nll": self.values["surprise"] / tokens,
+            "tokens_per_second": self.values["tokens"] / max(self.values["seconds"], 1e-9),
+        }
+
+
+class ProgressLine:
+    """A line that redraws itself on a terminal; elsewhere, a plain line a report."""
+
+    def __init__(self, steps: int, stream: TextIO | None = None) -> None:
+        self._steps = steps
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty()
+        self._begun: tuple[float, int] | None = None
+        self._shown = 0.0
+
+    def say(self, message: str) -> None:
+        """A line that stays."""
+        if self._live:
+            clear(self._stream)
+        write_line(self._stream, message, live=False)
+
+    def step(self, step: int, values: dict[str, float], *, report: bool) -> None:
+        """Shows where training stands: at every report, and on a terminal as often as an eye can follow."""
+        now = time.monotonic()
+        self._begun = self._begun or (now, step)
+        if not report and not (self._live and now - self._shown > 0.2):
+            return
+        self._shown = now
+        began, first = self._begun
+        parts = [
+            f"step {step:,} of {self._steps:,}",
+            f"loss {values['loss']:.3f}",
+            f"learning rate {values['learning_rate']:.2e}",
+            f"{values['tokens_per_second']:,.0f} tokens/s",
+            f"epoch {values['epoch']:.2f}",
+        ]
+        if step > first:
+            parts.append(f"{duration((now - began) / (step - first) * (self._steps - step))} left")
+        write_line(self._stream, " · ".join(parts), live=self._live)
+
+    def validation(self, step: int, values: dict[str, float]) -> None:
+        bleu = f" · BLEU {values['bleu']:.1f} (greedy)" if "bleu" in values else ""
+        self.say(
+            f"validation after step {step:,}: loss {values['loss']:.3f} · perplexity {values['perplexity']:.2f}{bleu}"
+        )
+
+    def close(self) -> None:
+        if self._live:
+            clear(self._stream)
+
+
+def perplexity(nll: float) -> float:
+    """How many equally likely tokens the model hesitates between."""
+    return math.exp(min(nll, 700.0))
+
+
+def _summary_writer(directory: Path, since_step: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError("training.tensorboard needs TensorBoard: pip install 'qkv[tensorboard]'") from error
+    return SummaryWriter(str(directory / "tensorboard"), purge_step=since_step + 1)

@@ -1,0 +1,191 @@
+"""Translating text with a trained run: `Translator.load("run").translate(["Hello."])`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from qkv.checkpoint import RunDirectory
+from qkv.config import SearchConfig
+from qkv.data.batch import Packed, one_sentence_a_row
+from qkv.devices import choose_device
+from qkv.errors import CheckpointError, ConfigError
+from qkv.models.build import assemble
+from qkv.models.encoder_decoder import EncoderDecoder, State
+from qkv.search.beam import beam_search, paper_penalty
+from qkv.search.sample import Sampling, sample
+from qkv.search.step import Hypothesis, Limits
+from qkv.text.cleaning import normalise
+from qkv.text.subwords import Tokenizer
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation and how it ranked; `alternatives` are the other ones of an n-best list, best first."""
+
+    text: str
+    score: float
+    """Log-probability over the length penalty; closer to zero is better."""
+    complete: bool
+    """False where the length limit cut it off."""
+    alternatives: tuple[Translation, ...] = ()
+
+
+_EMPTY = Translation("", 0.0, complete=True)
+
+
+class Translator:
+    """A model, its tokenizer and how to search; text in, text out."""
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        tokenizer: Tokenizer,
+        search: SearchConfig,
+        *,
+        longest: int | None = None,
+        target_language: str | None = None,
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
+        self._model = model.eval()
+        self._tokenizer = tokenizer
+        self._search = search
+        self._longest = min(search.longest_source, longest or search.longest_source)
+        self.target_language = target_language
+        self._warn = warn or _warn
+        self._device = next(model.parameters()).device
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, device: str = "auto") -> Translator:
+        """The translator of a run directory: its final weights, or the newest checkpoint's while it is training."""
+        run = RunDirectory.open(Path(path))
+        config = run.config()
+        if not run.tokenizer_file.is_file():
+            raise CheckpointError(f"{run.path} has no tokenizer.model; train it first")
+        tokenizer = Tokenizer.load(run.tokenizer_file)
+        weights = run.weights().tensors["weights"]
+        vocabulary = weights["inputs.weight_VD"].size(0) if "inputs.weight_VD" in weights else 0
+        if vocabulary != tokenizer.size:
+            raise CheckpointError(
+                f"{run.tokenizer_file} has {tokenizer.size:,} subwords, but the model was trained with {vocabulary:,}; "
+                "put the tokenizer back that it was trained with"
+            )
+        with torch.device("meta"):
+            model = assemble(config.model, vocabulary)
+        try:
+            model.load_state_dict(weights, assign=True)
+        except RuntimeError as error:
+            raise CheckpointError(f"the weights in {run.path} do not fit its config.json") from error
+        longest = config.model.longest if config.model.positions == "learned" else None
+        return cls(
+            model.to(choose_device(device)),
+            tokenizer,
+            config.search,
+            longest=longest,
+            target_language=config.text.target_language,
+        )
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        alternatives: int = 0,
+        sampling: Sampling | None = None,
+        seed: int = 0,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Translation]:
+        """One translation for each text, in order; an empty text stays empty.
+
+        `alternatives` asks for that many others of each; `sampling` draws instead of searching for the best.
+        """
+        width = beam or self._search.beam
+        if alternatives + 1 > width and sampling is None:
+            raise ConfigError(f"{alternatives} alternatives need a beam of at least {alternatives + 1}, not {width}")
+        penalty = paper_penalty(self._search.length_penalty if length_penalty is None else length_penalty)
+        generator = torch.Generator().manual_seed(seed)
+        found: dict[int, list[Hypothesis]] = {}
+        for batch in self._batches(texts, width if sampling is None else alternatives + 1):
+            sources = [source for _, source in batch]
+            if sampling is None:
+                hypotheses = self._look(sources, width, penalty, alternatives + 1)
+            else:
+                hypotheses = self._draw(sources, sampling, generator, alternatives + 1)
+            found |= {number: some for (number, _), some in zip(batch, hypotheses, strict=True)}
+            if progress is not None:
+                progress(len(batch))
+        return [self._translation(found[number]) if number in found else _EMPTY for number in range(len(texts))]
+
+    def _batches(self, texts: Sequence[str], rows: int) -> Iterator[list[tuple[int, list[int]]]]:
+        """Texts as ids with their numbers, those of like length together, as many as the token budget lets."""
+        sources = [(number, self._encode(number, text)) for number, text in enumerate(texts)]
+        sources = sorted(((n, ids) for n, ids in sources if ids), key=lambda one: -len(one[1]))
+        while sources:
+            count = max(1, self._search.batch_tokens // (rows * len(sources[0][1])))
+            yield sources[:count]
+            sources = sources[count:]
+
+    def _encode(self, number: int, text: str) -> list[int]:
+        ids = self._tokenizer.encode(normalise(text))
+        if len(ids) >= self._longest:
+            self._warn(
+                f"text {number + 1} has {len(ids):,} tokens; only the first {self._longest - 1:,} are translated"
+            )
+            ids = ids[: self._longest - 1]
+        return [*ids, self._tokenizer.end] if ids else []
+
+    def _look(
+        self, sources: list[list[int]], width: int, penalty: Callable[[int], float], keep: int
+    ) -> list[list[Hypothesis]]:
+        state = self._start(sources)
+        return beam_search(
+            self._step, state, self._limits(sources), width=width, penalty=penalty, keep=keep, device=self._device
+        )
+
+    def _draw(
+        self, sources: list[list[int]], sampling: Sampling, generator: torch.Generator, count: int
+    ) -> list[list[Hypothesis]]:
+        repeated = [source for source in sources for _ in range(count)]
+        drawn = sample(
+            self._step,
+            self._start(repeated),
+            self._limits(repeated),
+            sampling,
+            generator=generator,
+            device=self._device,
+        )
+        groups = [drawn[first : first + count] for first in range(0, len(drawn), count)]
+        return [sorted(group, key=lambda one: -one.score) for group in groups]
+
+    @torch.inference_mode()
+    def _start(self, sources: list[list[int]]) -> State:
+        return self._model.start(one_sentence_a_row(sources, self._tokenizer.padding).to(self._device))
+
+    def _step(self, token_R: Tensor, state: State) -> tuple[Tensor, State]:
+        written = state.past[0].key_RHKE.size(2) if state.past else 0
+        ids_RW = token_R.unsqueeze(1)
+        logits_RWV, state = self._model.step(Packed(ids_RW, torch.full_like(ids_RW, written), None), state)
+        return logits_RWV[:, -1], state
+
+    def _limits(self, sources: list[list[int]]) -> Limits:
+        return Limits(
+            begin=self._tokenizer.begin,
+            end=self._tokenizer.end,
+            longest=[min(len(source) + self._search.extra_length, self._longest) for source in sources],
+            forbidden=self._tokenizer.marks,
+        )
+
+    def _translation(self, hypotheses: list[Hypothesis]) -> Translation:
+        best, *others = (Translation(self._tokenizer.decode(one.ids), one.score, one.complete) for one in hypotheses)
+        return Translation(best.text, best.score, best.complete, tuple(others))
+
+
+def _warn(message: str) -> None:
+    print(f"qkv: warning: {message}", file=sys.stderr)  # noqa: T201
