@@ -168,6 +168,16 @@ def test_the_order_of_rows_changes_nothing(family: str) -> None:
     close(shuffled, logits_of(model, batch_of(rows))[order])
 
 
+@pytest.mark.parametrize("family", [name for name, config in FAMILIES.items() if config.positions == "rotary"])
+def test_rotary_positions_are_distances_within_a_side(family: str) -> None:
+    """Where a sentence begins is nothing to it, nor to the sentence on the other side."""
+    model, batch = small_model(family), batch_of(some_rows())
+    before = logits_of(model, batch)
+    source, target = (side._replace(positions_RW=side.positions_RW + 7) for side in (batch.source, batch.target))
+    close(logits_of(model, batch._replace(source=source)), before)
+    close(logits_of(model, batch._replace(target=target)), before)
+
+
 @every_family
 def test_one_step_at_a_time_equals_all_at_once(family: str) -> None:
     model = small_model(family)

@@ -1,4 +1,4 @@
-"""A made-up model to search: the logits of every prefix are drawn once and for all, so that all can be enumerated."""
+"""Made-up models to search: the logits of every prefix are drawn once and for all, so that all can be enumerated."""
 
 from __future__ import annotations
 
@@ -80,3 +80,15 @@ class MadeUp:
     def _hypothesis(self, sentence: int, ids: list[int], penalty: float, *, complete: bool) -> Hypothesis:
         log_probability = self.log_probability(sentence, ids, complete=complete)
         return Hypothesis(ids, log_probability, log_probability / penalty, complete)
+
+
+class Scripted(MadeUp):
+    """One word and the end, whose probability depends only on how many words there are; the last one given stays."""
+
+    def __init__(self, *ends: float) -> None:
+        super().__init__(2)
+        self._ends = ends
+
+    def logits(self, sentence: int, prefix: tuple[int, ...]) -> Tensor:  # noqa: ARG002
+        end = self._ends[min(len(prefix), len(self._ends) - 1)]
+        return torch.tensor([end, 1 - end]).log()

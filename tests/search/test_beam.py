@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from qkv.search.beam import beam_search, paper_penalty
+from qkv.search.beam import Penalty, beam_search, paper_penalty
 from qkv.search.step import Hypothesis, Limits
-from tests.search.made_up import BEGIN, END, MadeUp, Prefixes
+from tests.search.made_up import BEGIN, END, MadeUp, Prefixes, Scripted
 
 ALPHAS = [0.0, 0.6, 2.0, -0.7]
 
@@ -134,6 +134,21 @@ def test_it_stops_when_nothing_alive_can_still_be_among_the_best() -> None:
     found = beam_search(step, Prefixes.of(0, 1), limits(50, 50), width=3, penalty=paper_penalty(0.6))
     assert steps == [2]
     assert [[(one.ids, one.complete) for one in best] for best in found] == [[([], True)]] * 2
+
+
+@pytest.mark.parametrize(
+    ("model", "penalty", "words"),
+    [
+        # The end comes first and costs little; after one costly word the others cost nothing, and only length pays.
+        (Scripted(0.8, 0.001), float, 10),
+        # Where length is punished the next step is the best that can be hoped for, not the last.
+        (Scripted(0.2, 0.999), lambda length: 1 / length, 1),
+    ],
+)
+def test_it_goes_on_while_something_alive_can_still_win(model: Scripted, penalty: Penalty, words: int) -> None:
+    found = beam_search(model.step, Prefixes.of(0), limits(10), width=2, penalty=penalty)
+    same(found[0], model.everything(0, limits(10), 10, penalty)[:1])
+    assert len(found[0][0].ids) == words
 
 
 def test_the_papers_penalty_is_that_of_wu_and_others() -> None:
