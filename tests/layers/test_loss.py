@@ -17,7 +17,7 @@ POSITIONS, WIDTH, VOCABULARY = 23, 6, 17
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several chunks, the last of them shorter."""
-    monkeypatch.setattr(module, "_CHUNK", 5)
+    monkeypatch.setattr(module, "CHUNK", 5)
 
 
 def inputs(*, ignored: int = 8) -> tuple[Tensor, Tensor, Tensor]:
@@ -47,7 +47,7 @@ def test_loss_and_gradients_agree_with_the_plain_ones(smoothing: float, ignored:
 def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     x, weight, label = inputs()
     several = smoothed_cross_entropy(x, weight, label, smoothing=0.1)
-    monkeypatch.setattr(module, "_CHUNK", 1000)
+    monkeypatch.setattr(module, "CHUNK", 1000)
     one = smoothed_cross_entropy(x, weight, label, smoothing=0.1)
     torch.testing.assert_close(several, one)
     torch.testing.assert_close(gradients(several, x, weight), gradients(one, x, weight))
