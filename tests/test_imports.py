@@ -31,15 +31,20 @@ MAY_IMPORT = {
     "qkv.models": "errors config data.batch layers",
     "qkv.checkpoint": "qkv errors config text models",
     "qkv.prepare": "qkv errors progress config text data",
-    "qkv.translate": "errors progress config text data.batch layers models search checkpoint",
+    "qkv.devices": "errors",
+    "qkv.translate": "errors config text data.batch models search checkpoint devices",
     "qkv.training": (
-        "qkv errors progress config text data layers models search checkpoint prepare translate evaluate.scores"
+        "errors progress config text data layers models checkpoint devices prepare translate evaluate.scores"
     ),
     # Applications: use assemblers.
     "qkv.evaluate": "errors",
+    "qkv.evaluate.systems": "errors progress text translate",
     "qkv.convert": "errors config",
     "qkv.plot": "errors",
-    "qkv.cli": "qkv errors progress config recipes checkpoint prepare training translate evaluate plot",
+    "qkv.cli": (
+        "qkv errors progress config recipes text.files search.sample checkpoint prepare training translate evaluate plot"
+    ),
+    "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
 }
 
