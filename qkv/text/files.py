@@ -62,6 +62,8 @@ def pair_files(paths: Sequence[Path]) -> list[PairFile]:
     waiting: Path | None = None
     for path in paths:
         _require_file(path)
+        if not path.is_file():
+            raise ConfigError(f"{path} is not a regular file; it is read more than once, so save it to disk first")
         if path.name.lower().endswith((".tsv", ".tsv.gz", ".tsv.xz")):
             parts.append(PairFile(path, None))
         elif waiting is None:
@@ -78,7 +80,12 @@ def pair_files(paths: Sequence[Path]) -> list[PairFile]:
 
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of a text file without their ends; broken UTF-8 is an error that names the line."""
+    # Not a generator: a missing file is told when it is named, not when it is first read.
     _require_file(path)
+    return _opened_lines(path)
+
+
+def _opened_lines(path: Path) -> Iterator[str]:
     with open_text(path) as stream:
         yield from decode_lines(stream, str(path))
 
@@ -170,8 +177,6 @@ def _require_file(path: Path) -> None:
         raise ConfigError(f"{path} is a directory; give a file of text")
     if not path.exists():
         raise ConfigError(f"no such file: {path}")
-    if not path.is_file():
-        raise ConfigError(f"{path} is not a regular file; it is read more than once, so save it to disk first")
 
 
 @contextlib.contextmanager
