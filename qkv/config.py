@@ -170,8 +170,9 @@ class TrainingConfig:
             "keep_checkpoints", "validate_every", "report_every", "tolerated_bad_steps",
         ):  # fmt: skip
             _at_least(1, f"training.{name}", getattr(self, name))
-        for name in ("validation_sentences", "weight_decay", "epsilon", "seed"):
+        for name in ("validation_sentences", "weight_decay", "epsilon"):
             _at_least(0, f"training.{name}", getattr(self, name))
+        _between(0, 1 << 32, "training.seed", self.seed)
         for name in ("label_smoothing", "moving_average", "decay_from", "beta1", "beta2"):
             _between(0.0, 1.0, f"training.{name}", getattr(self, name))
         if self.learning_rate <= 0:
@@ -199,6 +200,7 @@ class SearchConfig:
         for name in ("beam", "batch_tokens", "longest_source"):
             _at_least(1, f"search.{name}", getattr(self, name))
         _at_least(0, "search.extra_length", self.extra_length)
+        _between(0.0, 100.0, "search.length_penalty", self.length_penalty)
 
 
 @dataclass(frozen=True)

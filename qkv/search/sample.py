@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor
 
 from qkv.errors import ConfigError
 from qkv.search.step import Hypothesis, Limits, S, Step
+
+_COLDEST = 1e-6
+"""A temperature that still divides logits without overflow."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +26,8 @@ class Sampling:
     """Draw from the fewest best tokens that have this probability together."""
 
     def __post_init__(self) -> None:
-        if self.temperature <= 0:
-            raise ConfigError(f"temperature is {self.temperature}; it must be above 0")
+        if not _COLDEST <= self.temperature < math.inf:
+            raise ConfigError(f"temperature is {self.temperature}; it must be above 0, at least {_COLDEST:f}")
         if self.top_k is not None and self.top_k < 1:
             raise ConfigError(f"top_k is {self.top_k}; it must be at least 1")
         if self.top_p is not None and not 0 < self.top_p <= 1:
