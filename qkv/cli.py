@@ -8,7 +8,7 @@ import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import qkv
 from qkv.config import Config, override_all, settings
@@ -29,6 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(argv)
     try:
         options.run(options)
+        # Here and not while Python ends: there, nobody would catch what goes wrong.
+        sys.stdout.flush()
     except QkvError as error:
         return _fail(str(error), error.exit_code)
     except ModuleNotFoundError as error:
@@ -41,6 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read the output has gone; Python would complain once more while closing it.
         sys.stdout = None
         return 141
+    except OSError as error:
+        sys.stdout = None
+        return _fail(f"{error.filename or 'the output'}: {error.strerror or error}", StorageError.exit_code)
     except KeyboardInterrupt:
         return _fail("stopped; the same command goes on where it can", 130)
     return 0
@@ -78,10 +83,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that prints its examples as they are written."""
+    """A parser that prints its examples as they are written, and says in one line what is wrong."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        sys.exit(_fail(f"{message}; see {self.prog} --help", ConfigError.exit_code))
 
 
 _Commands = argparse._SubParsersAction
@@ -139,9 +147,13 @@ def _add_train(commands: _Commands[_Parser]) -> None:
 
 def _train(options: argparse.Namespace) -> None:
     config = _config(options)
+    if options.data is not None:
+        _refuse_with_data(options)
     if options.dry_run:
+        from qkv.prepare import Prepared
         from qkv.training.plan import Plan
 
+        config = config if options.data is None else Prepared.open(options.data).applied_to(config)
         print(Plan.of(config).text(config))
         return
     if options.output is None:
@@ -151,7 +163,6 @@ def _train(options: argparse.Namespace) -> None:
     from qkv.training import train, train_prepared
 
     if options.data is not None:
-        _refuse_with_data(options)
         train_prepared(options.data, options.output, config)
     else:
         train(
@@ -215,6 +226,8 @@ def _translate(options: argparse.Namespace) -> None:
         raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
     sampling = Sampling(options.temperature, options.top_k, options.top_p) if options.sample else None
     lines = read_lines(options.input) if options.input else decode_lines(sys.stdin.buffer, "standard input")
+    if options.input and options.output and options.output.exists() and options.output.samefile(options.input):
+        raise ConfigError(f"--input and --output are both {options.input}, which would be lost")
     translator = Translator.load(options.directory, device=options.device)
     # Whoever types lines wants to see each translated; a file is quicker in large helpings.
     interactive = options.input is None and sys.stdin.isatty()
