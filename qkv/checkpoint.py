@@ -6,11 +6,13 @@ run/data/                  the prepared corpus, where training prepared it
 run/log.jsonl              one JSON object a report
 run/checkpoints/step-N/    weights, optimizer and training state after step N, with a manifest
 run/final/                 the finished run's weights, with a manifest
+run/lock                   held by the process that trains
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -40,6 +42,7 @@ MAY_CHANGE = {
     "training.steps", "training.save_every", "training.keep_checkpoints", "training.validate_every",
     "training.validation_sentences", "training.report_every", "training.patience", "training.average_checkpoints",
     "training.tolerated_bad_steps", "training.device", "training.compile", "training.tensorboard",
+    "training.learning_rate", "training.warmup_steps", "training.clip",
     "search.beam", "search.length_penalty", "search.extra_length", "search.batch_tokens", "search.longest_source",
 }  # fmt: skip
 """Settings that a run may go on with other values of: what was learned so far stays true."""
@@ -64,7 +67,7 @@ class RunDirectory:
     def open(cls, path: Path) -> RunDirectory:
         """A directory that holds a run."""
         if not path.is_dir():
-            raise ConfigError(f"no such run directory: {path}")
+            raise ConfigError(f"{'not a' if path.exists() else 'no such'} run directory: {path}")
         run = cls(path)
         if not run.config_file.is_file():
             raise ConfigError(f"{path} is not a run directory: it has no config.json")
@@ -93,23 +96,43 @@ class RunDirectory:
     def config(self) -> Config:
         try:
             return from_json(self.config_file.read_text(encoding="utf-8"))
-        except UnicodeDecodeError as error:
-            raise CheckpointError(f"{self.config_file} is damaged: {error}") from error
+        except (ConfigError, UnicodeDecodeError) as error:
+            raise CheckpointError(f"{self.config_file} is damaged, or not a run's: {error}") from error
+
+    @property
+    def learned(self) -> bool:
+        """Whether there is something that training has made."""
+        return bool(self.checkpoints()) or self.final.is_dir()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Inside, no other process trains this run; the lock goes with the process, however that ends."""
+        with explained(self.path, 0):
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / "lock").open("wb")
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ConfigError(f"another process is training {self.path} right now; wait for it") from error
+            yield
 
     def check(self, config: Config) -> None:
-        """Tells at once where a run that has begun already cannot go on with these settings."""
-        if self.config_file.exists():
-            before, now = dict(settings(self.config())), dict(settings(config))
+        """Tells at once where a run that has learned something already cannot go on with these settings."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ConfigError(f"not a directory: {self.path}; give --output a new one")
+        # Also where nothing was learned yet: it may be somebody else's config.json.
+        before = dict(settings(self.config())) if self.config_file.exists() else {}
+        if self.learned and before:
+            now = dict(settings(config))
             changed = [name for name in now if now[name] != before[name] and name not in MAY_CHANGE]
             if changed:
                 differences = ", ".join(f"{name} was {before[name]}, now {now[name]}" for name in changed)
                 raise ConfigError(f"{self.path} was begun with other settings ({differences}); use another --output")
 
     def begin(self, config: Config) -> None:
-        """Keeps the settings; those of a run that has begun already may change only where that does no harm."""
+        """Keeps the settings; those of a run that has learned something may change only where that does no harm."""
         self.check(config)
-        with explained(self.path, 0):
-            self.path.mkdir(parents=True, exist_ok=True)
         write_atomically(self.config_file, to_json(config).encode())
 
     def checkpoints(self) -> list[Path]:
@@ -117,20 +140,30 @@ class RunDirectory:
         found = [path for path in (self.path / "checkpoints").glob("step-*") if path.name[5:].isdigit()]
         return sorted(found, key=lambda path: int(path.name[5:]))
 
-    def newest_sound_checkpoint(self) -> Saved | None:
-        """The newest checkpoint that is what its manifest says; damaged ones are named and passed over."""
-        for directory in reversed(self.checkpoints()):
+    def newest_sound_checkpoint(self, *, weights_only: bool = False) -> Saved | None:
+        """The newest checkpoint that is what its manifest says, if there are any; damaged ones are named."""
+        checkpoints = self.checkpoints()
+        for directory in reversed(checkpoints):
             try:
-                return read(directory)
+                return read(directory, weights_only=weights_only)
             except CheckpointError as error:
-                print(f"qkv: warning: {error}; trying the one before", file=sys.stderr)  # noqa: T201
+                print(f"qkv: warning: {error}", file=sys.stderr)  # noqa: T201
+        if checkpoints:
+            raise CheckpointError(
+                f"all checkpoints in {self.path / 'checkpoints'} are damaged; put a sound one there, "
+                "or remove them to begin again"
+            )
         return None
 
     def save(self, step: int, tensors: Mapping[str, Tensors], state: Mapping[str, Any], *, keep: int) -> None:
         """Writes the checkpoint of a step, then removes all but the newest `keep`."""
-        write(self.path / "checkpoints" / f"step-{step:07}", tensors, state)
-        for old in self.checkpoints()[:-keep]:
-            shutil.rmtree(old)
+        written = self.path / "checkpoints" / f"step-{step:07}"
+        write(written, tensors, state)
+        checkpoints = self.checkpoints()
+        newest = checkpoints.index(written) + 1
+        # A later one is damaged, or training would have gone on from it.
+        for unwanted in checkpoints[newest:] + checkpoints[: max(0, newest - keep)]:
+            shutil.rmtree(unwanted)
 
     def average_last(self, count: int) -> list[int]:
         """Makes the mean of the newest checkpoints the final weights; tells their steps."""
@@ -140,14 +173,15 @@ class RunDirectory:
         if len(chosen) < count:
             raise ConfigError(f"{self.path} has {len(chosen)} checkpoints, fewer than {count}")
         steps = [int(path.name[5:]) for path in chosen]
-        write(self.final, {"weights": average(chosen)}, {"step": steps[-1], "weights": "checkpoints"})
+        state = read(chosen[-1], weights_only=True).state
+        write(self.final, {"weights": average(chosen)}, final_state(state, "checkpoints"))
         return steps
 
     def weights(self) -> Saved:
         """The final weights, or while there are none the newest checkpoint's."""
         if self.final.is_dir():
-            return read(self.final, only="weights")
-        saved = self.newest_sound_checkpoint()
+            return read(self.final, weights_only=True)
+        saved = self.newest_sound_checkpoint(weights_only=True)
         if saved is None:
             raise CheckpointError(f"{self.path} has no weights yet; train it first")
         return saved
@@ -180,14 +214,14 @@ def write(directory: Path, tensors: Mapping[str, Tensors], state: Mapping[str, A
             raise
 
 
-def read(directory: Path, *, only: str | None = None) -> Saved:
-    """What `write` wrote, verified against its manifest; `only` reads one group of tensors."""
+def read(directory: Path, *, weights_only: bool = False) -> Saved:
+    """What `write` wrote, verified against its manifest."""
     try:
         manifest = json.loads((directory / _MANIFEST).read_text(encoding="utf-8"))
         expected = {str(name): dict(one) for name, one in manifest["files"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{directory} is damaged: its {_MANIFEST} cannot be read") from error
-    wanted = {_STATE} | {name for name in expected if only in (None, name.removesuffix(".safetensors"))}
+    wanted = {_STATE, "weights.safetensors"} | {name for name in expected if not weights_only}
     tensors: dict[str, dict[str, Tensor]] = {}
     for name in sorted(wanted):
         path = directory / name
@@ -205,18 +239,27 @@ def average(checkpoints: list[Path]) -> dict[str, Tensor]:
     """The mean of the checkpoints' weights (section 6.1), which translates better than any one of them."""
     total: dict[str, Tensor] = {}
     for directory in checkpoints:
-        for name, tensor in read(directory, only="weights").tensors["weights"].items():
+        for name, tensor in read(directory, weights_only=True).tensors["weights"].items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     return {name: (tensor / len(checkpoints)).float() for name, tensor in total.items()}
+
+
+def final_state(state: Mapping[str, Any], weights: str) -> dict[str, Any]:
+    """What is kept beside the final weights: the step they are of, the tokenizer they know, and how they were made."""
+    return {"step": state["step"], "tokenizer": state["tokenizer"], "weights": weights}
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replaces a file by another in one instant, so that there is always a whole one."""
     temporary = path.with_name(path.name + ".tmp")
     with explained(path, len(content)):
-        temporary.write_bytes(content)
-        _sync(temporary)
-        temporary.rename(path)
+        try:
+            temporary.write_bytes(content)
+            _sync(temporary)
+            temporary.rename(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
         _sync(path.parent)
 
 

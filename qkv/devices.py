@@ -15,6 +15,8 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise ConfigError(f"no device is called {name!r}; try auto, cpu, cuda or cuda:1") from error
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"device {name!r} is not one that qkv works on; try auto, cpu, cuda or cuda:1")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f"device {name!r} is not there: torch sees {torch.cuda.device_count()} GPUs on this machine")
     return device

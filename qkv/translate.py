@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from qkv.checkpoint import RunDirectory
-from qkv.config import SearchConfig
+from qkv.config import Config, SearchConfig
 from qkv.data.batch import Packed, one_sentence_a_row
 from qkv.devices import choose_device
 from qkv.errors import CheckpointError, ConfigError
@@ -38,6 +40,8 @@ class Translation:
 
 
 _EMPTY = Translation("", 0.0, complete=True)
+_SEEDS = 1 << 63
+_QUOTED = 30
 
 
 class Translator:
@@ -69,27 +73,25 @@ class Translator:
         if not run.tokenizer_file.is_file():
             raise CheckpointError(f"{run.path} has no tokenizer.model; train it first")
         tokenizer = Tokenizer.load(run.tokenizer_file)
-        weights = run.weights().tensors["weights"]
-        vocabulary = weights["inputs.weight_VD"].size(0) if "inputs.weight_VD" in weights else 0
-        if vocabulary != tokenizer.size:
+        where = choose_device(device)
+        saved = run.weights()
+        if saved.state.get("tokenizer") != tokenizer.fingerprint:
             raise CheckpointError(
-                f"{run.tokenizer_file} has {tokenizer.size:,} subwords, but the model was trained with {vocabulary:,}; "
-                "put the tokenizer back that it was trained with"
+                f"{run.tokenizer_file} is not the tokenizer that {saved.directory} was trained with; put that one back"
             )
         with torch.device("meta"):
-            model = assemble(config.model, vocabulary)
+            model = assemble(config.model, tokenizer.size)
         try:
-            model.load_state_dict(weights, assign=True)
+            model.load_state_dict(saved.tensors["weights"], assign=True)
         except RuntimeError as error:
-            raise CheckpointError(f"the weights in {run.path} do not fit its config.json") from error
+            raise CheckpointError(f"the weights in {saved.directory} do not fit {run.config_file}") from error
+        return cls.of(model.to(where), tokenizer, config)
+
+    @classmethod
+    def of(cls, model: EncoderDecoder, tokenizer: Tokenizer, config: Config) -> Translator:
+        """The translator of a model with these settings."""
         longest = config.model.longest if config.model.positions == "learned" else None
-        return cls(
-            model.to(choose_device(device)),
-            tokenizer,
-            config.search,
-            longest=longest,
-            target_language=config.text.target_language,
-        )
+        return cls(model, tokenizer, config.search, longest=longest, target_language=config.text.target_language)
 
     def translate(
         self,
@@ -106,47 +108,66 @@ class Translator:
 
         `alternatives` asks for that many others of each; `sampling` draws instead of searching for the best.
         """
-        width = beam or self._search.beam
-        if alternatives + 1 > width and sampling is None:
-            raise ConfigError(f"{alternatives} alternatives need a beam of at least {alternatives + 1}, not {width}")
-        penalty = paper_penalty(self._search.length_penalty if length_penalty is None else length_penalty)
+        if isinstance(texts, str):
+            raise TypeError("translate takes a list of texts: translate([text])")
+        search = self._searching(beam=beam, length_penalty=length_penalty)
+        wanted = alternatives + 1
+        if alternatives < 0:
+            raise ConfigError(f"{alternatives} alternatives cannot be; give 0 or more")
+        if wanted > search.beam and sampling is None:
+            raise ConfigError(f"the {wanted} best need a beam of at least {wanted}, not {search.beam}")
+        if not 0 <= seed < _SEEDS:
+            raise ConfigError(f"the seed is {seed}; it must be at least 0 and below 2^63")
         generator = torch.Generator().manual_seed(seed)
         found: dict[int, list[Hypothesis]] = {}
-        for batch in self._batches(texts, width if sampling is None else alternatives + 1):
+        for batch in self._batches(texts, search.beam if sampling is None else wanted):
             sources = [source for _, source in batch]
             if sampling is None:
-                hypotheses = self._look(sources, width, penalty, alternatives + 1)
+                hypotheses = self._look(sources, search, wanted)
             else:
-                hypotheses = self._draw(sources, sampling, generator, alternatives + 1)
+                hypotheses = self._draw(sources, sampling, generator, wanted)
             found |= {number: some for (number, _), some in zip(batch, hypotheses, strict=True)}
             if progress is not None:
                 progress(len(batch))
+        if progress is not None:
+            # Empty texts cost nothing, but whoever counts expects them.
+            progress(len(texts) - len(found))
         return [self._translation(found[number]) if number in found else _EMPTY for number in range(len(texts))]
+
+    def _searching(self, **changes: float | None) -> SearchConfig:
+        """How to search, with what is asked for here in place of the run's."""
+        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        return dataclasses.replace(self._search, **given)
 
     def _batches(self, texts: Sequence[str], rows: int) -> Iterator[list[tuple[int, list[int]]]]:
         """Texts as ids with their numbers, those of like length together, as many as the token budget lets."""
-        sources = [(number, self._encode(number, text)) for number, text in enumerate(texts)]
+        sources = [(number, self._encode(text)) for number, text in enumerate(texts)]
         sources = sorted(((n, ids) for n, ids in sources if ids), key=lambda one: -len(one[1]))
         while sources:
             count = max(1, self._search.batch_tokens // (rows * len(sources[0][1])))
             yield sources[:count]
             sources = sources[count:]
 
-    def _encode(self, number: int, text: str) -> list[int]:
-        ids = self._tokenizer.encode(normalise(text))
+    def _encode(self, text: str) -> list[int]:
+        text = normalise(text)
+        ids = self._tokenizer.encode(text)
         if len(ids) >= self._longest:
             self._warn(
-                f"text {number + 1} has {len(ids):,} tokens; only the first {self._longest - 1:,} are translated"
+                f"a text of {len(ids):,} tokens ({text[:_QUOTED]!r}…) is cut: "
+                f"only the first {self._longest - 1:,} are translated"
             )
             ids = ids[: self._longest - 1]
         return [*ids, self._tokenizer.end] if ids else []
 
-    def _look(
-        self, sources: list[list[int]], width: int, penalty: Callable[[int], float], keep: int
-    ) -> list[list[Hypothesis]]:
-        state = self._start(sources)
+    def _look(self, sources: list[list[int]], search: SearchConfig, keep: int) -> list[list[Hypothesis]]:
         return beam_search(
-            self._step, state, self._limits(sources), width=width, penalty=penalty, keep=keep, device=self._device
+            self._step,
+            self._start(sources),
+            self._limits(sources),
+            width=search.beam,
+            penalty=paper_penalty(search.length_penalty),
+            keep=keep,
+            device=self._device,
         )
 
     def _draw(

@@ -6,6 +6,7 @@ bytes; the rest is learned. Tags and reserved symbols are control symbols: no te
 
 from __future__ import annotations
 
+import hashlib
 import io
 import itertools
 import re
@@ -69,6 +70,10 @@ class Tokenizer:
             return cls(model)
         except TextError as error:
             raise TextError(f"{path}: {error}") from error
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(self.model).hexdigest()
 
     @property
     def size(self) -> int:

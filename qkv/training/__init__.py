@@ -8,6 +8,7 @@ from pathlib import Path
 
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config
+from qkv.devices import choose_device
 from qkv.prepare import Prepared, prepare
 from qkv.training.loop import train_run
 
@@ -19,15 +20,24 @@ def train(
     output: str | os.PathLike[str],
     config: Config,
     *,
-    valid: Sequence[Path] = (),
-    test: Sequence[Path] = (),
-    tokenizer: Path | None = None,
+    valid: Sequence[str | os.PathLike[str]] = (),
+    test: Sequence[str | os.PathLike[str]] = (),
+    tokenizer: str | os.PathLike[str] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
     """From parallel text to a trained run: prepares the files into the run directory, then trains on them."""
     run = RunDirectory(Path(output))
     run.check(config)
-    prepared = prepare([Path(file) for file in files], run.data, config, valid=valid, test=test, tokenizer=tokenizer)
+    # Preparing may take long: what is wrong with the rest is said before it.
+    choose_device(config.training.device)
+    prepared = prepare(
+        _paths(files),
+        run.data,
+        config,
+        valid=_paths(valid),
+        test=_paths(test),
+        tokenizer=None if tokenizer is None else Path(tokenizer),
+    )
     say(prepared.summary())
     train_run(config, run, prepared)
 
@@ -36,3 +46,7 @@ def train_prepared(data: Path, output: Path, config: Config) -> None:
     """Trains on a directory that `prepare` wrote; its text and data settings are those of the run."""
     prepared = Prepared.open(data)
     train_run(prepared.applied_to(config), RunDirectory(output), prepared)
+
+
+def _paths(files: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    return [Path(file) for file in files]

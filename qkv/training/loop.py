@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from qkv.checkpoint import RunDirectory, Saved, write, write_atomically
+from qkv.checkpoint import RunDirectory, Saved, final_state, read, write, write_atomically
 from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches, Marks
@@ -28,25 +28,33 @@ from qkv.training.reports import Log, ProgressLine, Window
 from qkv.training.validation import Validation
 
 _NAMED_LINES = 20
+_REMEMBERED = ("step", "seconds", "skipped", "bad_steps", "best_loss", "validations_since_best")
 
 
 def train_run(config: Config, run: RunDirectory, prepared: Prepared) -> None:
     """Trains until the steps are done, going on from the newest checkpoint where there is one."""
-    run.begin(config)
-    _keep_tokenizer(run, prepared)
-    training = _Training.begin(config, run, prepared)
-    if training.step >= config.training.steps and run.final.is_dir():
-        training.line.say(f"{run.path} is finished; --set training.steps=N with more than {training.step:,} goes on")
-        return
-    try:
-        training.run_steps()
-        write(
-            run.final, {"weights": training.final_weights()}, {"step": training.step, "weights": config.training.final}
-        )
-    finally:
-        training.line.close()
-        training.log.close()
-    training.line.say(f"finished after step {training.step:,}: {run.path}")
+    with run.held():
+        run.begin(config)
+        _keep_tokenizer(run, prepared)
+        training = _Training.begin(config, run, prepared)
+        try:
+            if training.finished():
+                training.line.say(f"{run.path} is finished; to go on, set training.steps above {training.step}")
+                return
+            training.introduce()
+            training.run_steps()
+            state = final_state(training.state(), config.training.final)
+            write(run.final, {"weights": training.final_weights()}, state)
+        except torch.OutOfMemoryError as error:
+            raise TrainingError(
+                f"the memory of {training.device} is full; --set training.accumulate="
+                f"{2 * config.training.accumulate} needs about half as much of it for the same steps"
+            ) from error
+        finally:
+            training.line.close()
+            training.log.close()
+    left_out = f"; {training.skipped:,} steps were left out" if training.skipped else ""
+    training.line.say(f"finished after step {training.step:,}: {run.path}{left_out}")
 
 
 @dataclass
@@ -65,11 +73,16 @@ class _Training:
     log: Log
     line: ProgressLine
     moving: MovingAverage | None
-    fingerprint: str
+    data: str
+    """The fingerprint of the data."""
+    tokenizer: str
+    """The fingerprint of the tokenizer."""
     step: int = 0
     seconds: float = 0.0
     window: Window = field(default_factory=Window)
+    skipped: int = 0
     bad_steps: list[int] = field(default_factory=list)
+    """The steps left out since the last good one."""
     best_loss: float = float("inf")
     validations_since_best: int = 0
 
@@ -89,6 +102,8 @@ class _Training:
         model = build(config.model, tokenizer.size, seed=options.seed).to(device)
         optimizer = build_optimizer(options, model.parameters())
         saved = run.newest_sound_checkpoint()
+        if saved is None and run.final.is_dir():
+            raise CheckpointError(f"{run.path} is finished and has no checkpoint to go on from; use another --output")
         moving = _moving_average(config, model, saved)
         if saved is not None:
             _restore(saved, model, optimizer, prepared.fingerprint)
@@ -106,15 +121,31 @@ class _Training:
             log=Log(run.log, since_step=state.get("step", 0), tensorboard=options.tensorboard),
             line=ProgressLine(options.steps),
             moving=moving,
-            fingerprint=prepared.fingerprint,
+            data=prepared.fingerprint,
+            tokenizer=tokenizer.fingerprint,
         )
-        for name in ("step", "seconds", "bad_steps", "best_loss", "validations_since_best"):
+        for name in _REMEMBERED:
             setattr(training, name, state.get(name, getattr(training, name)))
         training.window = Window(state.get("window"))
-        training.introduce(resumed=saved is not None)
         return training
 
-    def introduce(self, *, resumed: bool) -> None:
+    @property
+    def done(self) -> bool:
+        return self.step >= self.config.training.steps or self.stopped_early
+
+    @property
+    def stopped_early(self) -> bool:
+        patience = self.config.training.patience
+        return patience is not None and self.validations_since_best >= patience
+
+    def finished(self) -> bool:
+        """Whether nothing is left to do: no step to take, and the final weights are there."""
+        try:
+            return self.done and read(self.run.final, weights_only=True).state["step"] == self.step
+        except CheckpointError:
+            return False
+
+    def introduce(self) -> None:
         """Says what is about to happen."""
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         where = str(self.device) if self.device.type == "cpu" else torch.cuda.get_device_name(self.device)
@@ -122,7 +153,7 @@ class _Training:
             f"{parameters:,} parameters on {where} in {str(self.precision).removeprefix('torch.')}; "
             f"{len(self.batches.rows):,} rows of {self.config.data.row_width} positions, {self.batches.fill:.1%} full"
         )
-        if resumed:
+        if self.step:
             self.line.say(f"going on after step {self.step:,}")
         if self.validation.sources and not self.validation.can_score():
             self.line.say("no BLEU while training: sacrebleu is not installed")
@@ -130,6 +161,8 @@ class _Training:
     def run_steps(self) -> None:
         options = self.config.training
         self.model.train()
+        if self.done:
+            return
         for batch in self._prefetched():
             self.update(batch)
             if self.at(options.report_every):
@@ -138,7 +171,7 @@ class _Training:
                 self.validate()
             if self.at(options.save_every):
                 self.save()
-            if options.patience is not None and self.validations_since_best >= options.patience:
+            if self.stopped_early:
                 self.line.say(f"stopped early: {options.patience} validations in a row were no better")
                 break
         if not self.run.checkpoints() or int(self.run.checkpoints()[-1].name[5:]) != self.step:
@@ -180,8 +213,12 @@ class _Training:
             tokens=tokens + batch.source_tokens,
             seconds=seconds,
         )
-        self._last = {"learning_rate": rate, "gradient_norm": norm.item(), "epoch": self.batches.epoch_at(self.step)}
-        self.line.step(self.step, {**self.window.summary(), **self._last}, report=False)
+        self.window.last = {
+            "learning_rate": rate,
+            "gradient_norm": norm.item(),
+            "epoch": self.batches.epoch_at(self.step),
+        }
+        self.line.step(self.step, self.window.summary(), report=False)
 
     def _gradient(self, batch: PairBatch) -> tuple[Tensor, Tensor, int]:
         """Sums the loss and its gradient over the parts of the batch, each token counting the same."""
@@ -202,6 +239,7 @@ class _Training:
 
     def _bad_step(self, total: float, norm: float) -> None:
         """Counts a step that was left out; too many in a row end the run, with the sentences named."""
+        self.skipped += 1
         self.bad_steps.append(self.step)
         self.log.write("skipped", self.step, loss=repr(total), gradient_norm=repr(norm))
         self.line.say(f"step {self.step:,} left out: loss {total}, gradient norm {norm}")
@@ -220,8 +258,8 @@ class _Training:
     def report(self) -> None:
         if not self.window.values["target_tokens"]:
             return
-        values = {**self.window.summary(), **self._last}
-        self.log.write("train", self.step, **values, seconds=self.seconds)
+        values = self.window.summary()
+        self.log.write("train", self.step, **values, skipped=self.skipped, seconds=self.seconds)
         self.line.step(self.step, values, report=True)
         self.window = Window()
 
@@ -241,17 +279,14 @@ class _Training:
         tensors = {"weights": self.model.state_dict(), "optimizer": _optimizer_tensors(self.model, self.optimizer)}
         if self.moving is not None:
             tensors["moving"] = self.moving.tensors
-        state: dict[str, Any] = {
-            "step": self.step,
-            "seconds": self.seconds,
-            "bad_steps": self.bad_steps,
-            "best_loss": self.best_loss,
-            "validations_since_best": self.validations_since_best,
-            "window": self.window.values,
-            "data": self.fingerprint,
-        }
         options = self.config.training
-        self.run.save(self.step, tensors, state, keep=max(options.keep_checkpoints, options.average_checkpoints))
+        keep = max(options.keep_checkpoints, options.average_checkpoints)
+        self.run.save(self.step, tensors, self.state(), keep=keep)
+
+    def state(self) -> dict[str, Any]:
+        """What a resumed run must know beside its tensors."""
+        remembered = {name: getattr(self, name) for name in _REMEMBERED}
+        return {**remembered, "window": self.window.state(), "data": self.data, "tokenizer": self.tokenizer}
 
     def final_weights(self) -> dict[str, Tensor]:
         return FINAL[self.config.training.final](self.config.training, self.run, self.model, self.moving)
@@ -269,9 +304,9 @@ class _Training:
 
 
 def _keep_tokenizer(run: RunDirectory, prepared: Prepared) -> None:
-    """The run gets the data's tokenizer as its own; one it has already must be the same."""
+    """The run gets the data's tokenizer as its own; one that it has learned with already must be the same."""
     model = prepared.tokenizer().model
-    if not run.tokenizer_file.exists():
+    if not run.learned or not run.tokenizer_file.exists():
         write_atomically(run.tokenizer_file, model)
     elif run.tokenizer_file.read_bytes() != model:
         raise CheckpointError(
@@ -296,13 +331,13 @@ def _restore(saved: Saved, model: nn.Module, optimizer: torch.optim.Optimizer, f
         raise CheckpointError(f"{saved.directory} was trained on other data; use that, or another --output")
     try:
         model.load_state_dict(saved.tensors["weights"])
-    except RuntimeError as error:
+        for name, parameter in model.named_parameters():
+            optimizer.state[parameter] = {
+                key: saved.tensors["optimizer"][f"{name}/{key}"].to(parameter.device)
+                for key in ("step", "exp_avg", "exp_avg_sq")
+            }
+    except (RuntimeError, KeyError) as error:
         raise CheckpointError(f"{saved.directory} does not fit the model of its run's config.json") from error
-    for name, parameter in model.named_parameters():
-        optimizer.state[parameter] = {
-            key: saved.tensors["optimizer"][f"{name}/{key}"].to(parameter.device)
-            for key in ("step", "exp_avg", "exp_avg_sq")
-        }
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -61,19 +61,21 @@ class Plan:
 
 
 def _bytes_saved_for_a_row(config: Config) -> int:
-    """What one row's forward pass keeps for the backward pass, counted by running it without any memory."""
-    saved = 0
-
-    def count(tensor: torch.Tensor) -> torch.Tensor:
-        nonlocal saved
-        if not isinstance(tensor, torch.nn.Parameter):
-            saved += tensor.nbytes
-        return tensor
-
+    """What one row's forward pass keeps for the backward pass, counted by running it once."""
     with torch.device("meta"):
         model = assemble(config.model, config.text.vocabulary)
-        ids_RW = torch.zeros(1, config.data.row_width, dtype=torch.long)
-        side = Packed(ids_RW, ids_RW, ids_RW)
-        with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-            model.read(side, model.start(side))
-    return saved
+    # Weights that nobody has written to take no memory, and what they are does not matter here.
+    model.to_empty(device="cpu")
+    ids_RW = torch.zeros(1, config.data.row_width, dtype=torch.long)
+    side = Packed(ids_RW, ids_RW, torch.ones_like(ids_RW))
+    kept: dict[int, torch.UntypedStorage] = {}
+
+    def count(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+        model.read(side, model.start(side))
+    weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    return sum(storage.nbytes() for address, storage in kept.items() if address not in weights)

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from qkv.checkpoint import explained
+from qkv.checkpoint import explained, write_atomically
 from qkv.errors import MissingExtraError
 from qkv.progress import clear, duration, write_line
 
@@ -42,33 +42,40 @@ class Log:
         kept = []
         for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
             try:
-                report = json.loads(line)
-            except ValueError:
+                step = json.loads(line)["step"]
+            except (ValueError, KeyError, TypeError):
                 continue
-            if line.endswith("\n") and report["step"] <= since_step:
+            if line.endswith("\n") and step <= since_step:
                 kept.append(line)
-        with explained(self._path, 0):
-            self._path.write_text("".join(kept), encoding="utf-8")
+        write_atomically(self._path, "".join(kept).encode())
 
 
 class Window:
     """What was summed up since the last report; part of a checkpoint, so that a resumed run reports the same."""
 
-    def __init__(self, values: dict[str, float] | None = None) -> None:
-        self.values = values or {"total": 0.0, "surprise": 0.0, "target_tokens": 0, "tokens": 0, "seconds": 0.0}
+    def __init__(self, state: dict[str, Any] | None = None) -> None:
+        state = state or {}
+        nothing = {"total": 0.0, "surprise": 0.0, "target_tokens": 0, "tokens": 0, "seconds": 0.0}
+        self.values: dict[str, float] = state.get("values", nothing)
+        self.last: dict[str, float] = state.get("last", {})
+        """What the last good step was like."""
 
     def add(self, **values: float) -> None:
         for name, value in values.items():
             self.values[name] += value
 
     def summary(self) -> dict[str, float]:
-        """Means over the target tokens, and real tokens of both sides a second."""
+        """Means over the target tokens, real tokens of both sides a second, and the last step."""
         tokens = max(1, self.values["target_tokens"])
         return {
             "loss": self.values["total"] / tokens,
             "nll": self.values["surprise"] / tokens,
             "tokens_per_second": self.values["tokens"] / max(self.values["seconds"], 1e-9),
+            **self.last,
         }
+
+    def state(self) -> dict[str, Any]:
+        return {"values": self.values, "last": self.last}
 
 
 class ProgressLine:

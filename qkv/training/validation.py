@@ -50,7 +50,7 @@ class Validation:
         try:
             values = self._loss(model, device, precision)
             if self.sources and self.can_score():
-                translations = Translator(model, self.tokenizer, self.config.search).translate(self.sources, beam=1)
+                translations = Translator.of(model, self.tokenizer, self.config).translate(self.sources, beam=1)
                 values["bleu"] = bleu([one.text for one in translations], self.references)
         finally:
             model.train()
