@@ -229,9 +229,11 @@ def read(directory: Path, *, weights_only: bool = False) -> Saved:
             raise CheckpointError(f"{path} is damaged: it is not what was saved")
         if name.endswith(".safetensors"):
             try:
-                tensors[name.removesuffix(".safetensors")] = load_file(path)
+                mapped = load_file(path)
             except SafetensorError as error:
                 raise CheckpointError(f"{path} is damaged: {error}") from error
+            # Copies: what is only mapped into memory would crash this process if somebody wrote over the file.
+            tensors[name.removesuffix(".safetensors")] = {key: tensor.clone() for key, tensor in mapped.items()}
     return Saved(directory, tensors, json.loads((directory / _STATE).read_text(encoding="utf-8")))
 
 

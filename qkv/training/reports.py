@@ -102,15 +102,12 @@ class ProgressLine:
             return
         self._shown = now
         began, first = self._begun
-        parts = [
-            f"step {step:,} of {self._steps:,}",
-            f"loss {values['loss']:.3f}",
-            f"learning rate {values['learning_rate']:.2e}",
-            f"{values['tokens_per_second']:,.0f} tokens/s",
-            f"epoch {values['epoch']:.2f}",
-        ]
+        rate = values["learning_rate"]
+        parts = [f"step {step:,} of {self._steps:,}", f"loss {values['loss']:.3f}", f"rate {rate:.2e}"]
         if step > first:
             parts.append(f"{duration((now - began) / (step - first) * (self._steps - step))} left")
+        # A narrow terminal cuts the line: what is asked for most comes first.
+        parts += [f"{values['tokens_per_second']:,.0f} tokens/s", f"epoch {values['epoch']:.2f}"]
         write_line(self._stream, " · ".join(parts), live=self._live)
 
     def validation(self, step: int, values: dict[str, float]) -> None:
