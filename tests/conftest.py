@@ -28,3 +28,21 @@ def checked_shapes() -> Iterator[None]:
 
     with checking_shapes(Path(qkv.__file__).parent, legend()):
         yield
+
+
+@pytest.fixture(scope="session")
+def toy_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run that translates the toy language; who wants to change it copies it first."""
+    from tests.toy import trained_once
+
+    return trained_once(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def toy_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small part of the toy language, prepared."""
+    from qkv.prepare import prepare
+    from tests.toy import QUICK, pairs, write_tsv
+
+    folder = tmp_path_factory.mktemp("toy-data")
+    return prepare([write_tsv(folder / "corpus.tsv", pairs(120))], folder / "data", QUICK).directory

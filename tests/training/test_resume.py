@@ -1,0 +1,291 @@
+"""A run that was interrupted ends as if it had not been."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from qkv import checkpoint
+from qkv.checkpoint import RunDirectory
+from qkv.cli import main
+from qkv.errors import CheckpointError, ConfigError
+from qkv.prepare import prepare
+from qkv.training import train, train_prepared
+from qkv.training.loop import _Training
+from tests import toy
+from tests.toy import QUICK
+
+
+class Crash(BaseException):
+    """Stands for a crash: nobody catches it."""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """To the last bit, sums depend on how many threads they are split among."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, data: Path, run: Path, config: Any, before: int) -> None:
+    """Trains, and crashes before this step."""
+    sound = _Training.update
+
+    def update(training: _Training, batch: Any) -> None:
+        if training.step + 1 == before:
+            raise Crash
+        sound(training, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Training, "update", update)
+        with pytest.raises(Crash):
+            train_prepared(data, run, config)
+
+
+@pytest.mark.parametrize("final", ["last", "checkpoints", "moving"])
+@pytest.mark.parametrize("before", [2, 6, 9])
+def test_an_interrupted_run_ends_as_if_it_had_not_been(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, final: str, before: int
+) -> None:
+    config = QUICK.with_changes(
+        model={"dropout": 0.3}, training={"final": final, "steps": 10, "report_every": 3, "moving_average": 0.5}
+    )
+    train_prepared(toy_data, tmp_path / "whole", config)
+    interrupted(monkeypatch, toy_data, tmp_path / "resumed", config, before)
+    train_prepared(toy_data, tmp_path / "resumed", config)
+    assert toy.equal(toy.weights(tmp_path / "whole"), toy.weights(tmp_path / "resumed"))
+    assert toy.reports(tmp_path / "whole") == toy.reports(tmp_path / "resumed")
+
+
+def test_a_killed_run_goes_on_with_the_same_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(120))
+    settings = {
+        "model.width": 16, "model.heads": 2, "model.hidden": 24, "text.vocabulary": 320, "training.steps": 160,
+        "training.save_every": 10, "training.final": "moving", "training.device": "cpu",
+        "training.tokens_per_batch": 160, "data.row_width": 32, "training.validate_every": 75,
+        "training.validation_sentences": 2,
+    }  # fmt: skip
+
+    def command(run: Path) -> list[str]:
+        changes = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+        return ["train", str(corpus), "--recipe", "tiny", "--output", str(run), *changes]
+
+    assert main(command(tmp_path / "whole")) == 0
+    with subprocess.Popen(
+        [sys.executable, "-m", "qkv", *command(tmp_path / "killed")],
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as process:
+        end = time.monotonic() + 60
+        while not (tmp_path / "killed" / "checkpoints" / "step-0000030").exists():
+            assert process.poll() is None, "it ended before it could be killed"
+            assert time.monotonic() < end, "no checkpoint in a minute"
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "final").exists()
+    capsys.readouterr()
+    assert main(command(tmp_path / "killed")) == 0
+    assert "going on after step " in capsys.readouterr().err
+    assert toy.equal(toy.weights(tmp_path / "whole"), toy.weights(tmp_path / "killed"))
+    assert toy.reports(tmp_path / "whole") == toy.reports(tmp_path / "killed")
+
+
+@pytest.fixture
+def run(tmp_path: Path, toy_data: Path) -> Path:
+    """A finished run with checkpoints of steps 4, 8 and 12."""
+    train_prepared(toy_data, tmp_path / "run", QUICK)
+    return tmp_path / "run"
+
+
+def newest(run: Path) -> Path:
+    return RunDirectory(run).checkpoints()[-1]
+
+
+def test_a_finished_run_is_left_as_it_is(run: Path, toy_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (run / "final").iterdir()}
+    log = (run / "log.jsonl").read_bytes()
+    capsys.readouterr()
+    train_prepared(toy_data, run, QUICK)
+    assert capsys.readouterr().err == f"{run} is finished; to go on, set training.steps above 12\n"
+    assert {path: path.stat().st_mtime_ns for path in (run / "final").iterdir()} == before
+    assert (run / "log.jsonl").read_bytes() == log
+
+
+def test_more_steps_go_on_where_the_run_ended(run: Path, toy_data: Path, tmp_path: Path) -> None:
+    longer = QUICK.with_changes(training={"steps": 20})
+    train_prepared(toy_data, run, longer)
+    train_prepared(toy_data, tmp_path / "whole", longer)
+    assert toy.equal(toy.weights(run), toy.weights(tmp_path / "whole"))
+
+
+def test_killed_between_its_last_checkpoint_and_its_end_it_ends_anew(
+    run: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The final weights of the shorter run are still there, and are not taken for those of the longer."""
+    longer = QUICK.with_changes(training={"steps": 16})
+    with monkeypatch.context() as patch:
+        patch.setattr(_Training, "final_weights", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train_prepared(toy_data, run, longer)
+    assert checkpoint.read(run / "final").state["step"] == 12
+    train_prepared(toy_data, run, longer)
+    assert checkpoint.read(run / "final").state["step"] == 16
+
+
+def test_damaged_final_weights_are_made_anew(run: Path, toy_data: Path) -> None:
+    before = toy.weights(run)
+    (run / "final" / "weights.safetensors").write_bytes(b"damaged")
+    train_prepared(toy_data, run, QUICK)
+    assert toy.equal(toy.weights(run), before)
+
+
+def flip(directory: Path) -> None:
+    path = directory / "weights.safetensors"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def truncate(directory: Path) -> None:
+    path = directory / "optimizer.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def lose(directory: Path) -> None:
+    (directory / "state.json").unlink()
+
+
+def lose_manifest(directory: Path) -> None:
+    (directory / "manifest.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (flip, "weights.safetensors"),
+        (truncate, "optimizer.safetensors"),
+        (lose, "state.json"),
+        (lose_manifest, "manifest.json"),
+    ],
+)
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
+    run: Path, toy_data: Path, capsys: pytest.CaptureFixture[str], damage: Any, named: str
+) -> None:
+    before, log = toy.weights(run), toy.reports(run)
+    shutil.rmtree(run / "final")
+    damage(newest(run))
+    capsys.readouterr()
+    train_prepared(toy_data, run, QUICK)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("qkv: warning: ")
+    assert "step-0000012" in told[0]
+    assert named in told[0]
+    assert "going on after step 8" in told
+    assert toy.equal(toy.weights(run), before)
+    assert toy.reports(run) == log
+
+
+def test_a_damaged_checkpoint_that_is_not_written_again_goes(run: Path, toy_data: Path) -> None:
+    """Or it would be taken for the newest one, and into the mean of the last."""
+    shutil.rmtree(run / "final")
+    flip(newest(run))
+    train_prepared(toy_data, run, QUICK.with_changes(training={"steps": 11, "save_every": 5}))
+    assert newest(run).name == "step-0000011"
+    assert RunDirectory(run).average_last(4) == [4, 8, 10, 11]
+
+
+def test_where_all_checkpoints_are_damaged_nothing_is_begun_over(run: Path, toy_data: Path) -> None:
+    shutil.rmtree(run / "final")
+    for directory in RunDirectory(run).checkpoints():
+        flip(directory)
+    with pytest.raises(CheckpointError, match=r"all checkpoints in .* are damaged; .* remove them to begin again"):
+        train_prepared(toy_data, run, QUICK)
+    assert len(RunDirectory(run).checkpoints()) == 3
+
+
+def test_a_finished_run_without_checkpoints_is_not_begun_over(run: Path, toy_data: Path) -> None:
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(CheckpointError, match="no checkpoint to go on from"):
+        train_prepared(toy_data, run, QUICK)
+    assert toy.weights(run)
+
+
+def test_what_a_killed_save_left_is_harmless(run: Path, toy_data: Path) -> None:
+    before = toy.weights(run)
+    shutil.rmtree(run / "final")
+    shutil.rmtree(newest(run))
+    half = run / "checkpoints" / "step-0000012.tmp"
+    half.mkdir()
+    (half / "weights.safetensors").write_bytes(b"half")
+    train_prepared(toy_data, run, QUICK)
+    assert toy.equal(toy.weights(run), before)
+    assert not half.exists()
+
+
+def test_a_line_that_a_crash_left_half_written_goes(run: Path, toy_data: Path) -> None:
+    log = toy.reports(run)
+    with (run / "log.jsonl").open("a") as file:
+        file.write('{"kind": "tra')
+    train_prepared(toy_data, run, QUICK)
+    assert toy.reports(run) == log
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [("model", "dropout", 0.2), ("training", "label_smoothing", 0.0), ("training", "seed", 2)],
+)
+def test_other_settings_are_refused(run: Path, toy_data: Path, section: str, name: str, value: float) -> None:
+    log, config = (run / "log.jsonl").read_bytes(), (run / "config.json").read_bytes()
+    with pytest.raises(ConfigError, match=rf"{section}\.{name} was .*, now {value}.*use another --output"):
+        train_prepared(toy_data, run, QUICK.with_changes(**{section: {name: value}}))
+    assert ((run / "log.jsonl").read_bytes(), (run / "config.json").read_bytes()) == (log, config)
+
+
+def test_settings_may_change_before_anything_is_learned(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(monkeypatch, toy_data, tmp_path / "run", QUICK, before=3)
+    wider = QUICK.with_changes(model={"width": 20})
+    train_prepared(toy_data, tmp_path / "run", wider)
+    assert RunDirectory(tmp_path / "run").config().model.width == 20
+
+
+def test_other_data_is_refused(run: Path, toy_data: Path, tmp_path: Path) -> None:
+    corpus = toy.write_tsv(tmp_path / "other.tsv", toy.pairs(130))
+    # With the run's own tokenizer, so that it is the data that is found out.
+    other = prepare([corpus], tmp_path / "other", QUICK, tokenizer=run / "tokenizer.model")
+    with pytest.raises(CheckpointError, match="was trained on other data"):
+        train_prepared(other.directory, run, QUICK)
+    different = prepare([corpus], tmp_path / "different", QUICK)
+    with pytest.raises(CheckpointError, match="is not the tokenizer of"):
+        train_prepared(different.directory, run, QUICK)
+    train_prepared(toy_data, run, QUICK)
+
+
+def test_files_that_changed_are_refused(tmp_path: Path) -> None:
+    corpus = toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(100))
+    short = QUICK.with_changes(training={"steps": 1})
+    train([corpus], tmp_path / "run", short)
+    toy.write_tsv(corpus, toy.pairs(101))
+    with pytest.raises(ConfigError, match="the training files are not the same"):
+        train([corpus], tmp_path / "run", short)
+
+
+def test_two_processes_cannot_train_one_run(run: Path, toy_data: Path) -> None:
+    longer = QUICK.with_changes(training={"steps": 14})
+    with RunDirectory(run).held(), pytest.raises(ConfigError, match="another process is training"):
+        train_prepared(toy_data, run, longer)
+    train_prepared(toy_data, run, longer)
