@@ -1,0 +1,255 @@
+"""A checkpoint is whole or not there, and what is read is what was written."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from qkv import checkpoint
+from qkv.checkpoint import RunDirectory, average, read, write, write_atomically
+from qkv.errors import CheckpointError, ConfigError, StorageError
+from qkv.recipes import recipe
+from tests import toy
+from tests.test_prepare_faults import small_disk
+
+TENSORS = {"weights": {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor(7, dtype=torch.int64)}}
+STATE = {"step": 3, "tokenizer": "none"}
+
+
+def rewrite_manifest(directory: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    manifest = json.loads((directory / "manifest.json").read_text())
+    manifest = change(manifest) or manifest
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
+    write(tmp_path / "saved", {**TENSORS, "more": {"c": torch.ones(2, dtype=torch.bfloat16)}}, STATE)
+    saved = read(tmp_path / "saved")
+    assert saved.state == STATE
+    assert saved.tensors.keys() == {"weights", "more"}
+    assert toy.equal(saved.tensors["weights"], TENSORS["weights"])
+    assert saved.tensors["more"]["c"].dtype == torch.bfloat16
+    assert read(tmp_path / "saved", weights_only=True).tensors.keys() == {"weights"}
+
+
+def test_parts_of_a_larger_tensor_are_written_by_themselves(tmp_path: Path) -> None:
+    whole = torch.arange(12.0).view(3, 4)
+    write(tmp_path / "saved", {"weights": {"row": whole[1], "turned": whole.T}}, STATE)
+    assert toy.equal(read(tmp_path / "saved").tensors["weights"], {"row": whole[1], "turned": whole.T})
+
+
+def test_the_manifest_has_the_size_and_sha_256_of_every_file(tmp_path: Path) -> None:
+    write(tmp_path / "saved", TENSORS, STATE)
+    manifest = json.loads((tmp_path / "saved" / "manifest.json").read_text())
+    assert manifest["files"] == {
+        path.name: {"bytes": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+        for path in (tmp_path / "saved").iterdir()
+        if path.name != "manifest.json"
+    }
+
+
+def test_writing_again_replaces_everything(tmp_path: Path) -> None:
+    write(tmp_path / "saved", {**TENSORS, "old": TENSORS["weights"]}, STATE)
+    write(tmp_path / "saved", TENSORS, {**STATE, "step": 4})
+    assert read(tmp_path / "saved").state["step"] == 4
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {
+        "manifest.json", "state.json", "weights.safetensors",
+    }  # fmt: skip
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+def test_weights_outlive_their_file(tmp_path: Path) -> None:
+    write(tmp_path / "saved", TENSORS, STATE)
+    saved = read(tmp_path / "saved")
+    (tmp_path / "saved" / "weights.safetensors").write_bytes(b"")
+    assert toy.equal(saved.tensors["weights"], TENSORS["weights"])
+
+
+@pytest.mark.parametrize("every", ["manifest.json", "state.json", "weights.safetensors"])
+@pytest.mark.parametrize("how", ["flipped", "truncated", "empty", "missing", "a directory"])
+def test_damage_is_found_wherever_it_is(tmp_path: Path, every: str, how: str) -> None:
+    write(tmp_path / "saved", TENSORS, STATE)
+    path = tmp_path / "saved" / every
+    content = bytearray(path.read_bytes())
+    # In the manifest, a digit of the checksum of the weights.
+    content[content.rindex(b"sha256") + 12 if every == "manifest.json" else len(content) // 2] ^= 1
+    path.unlink()
+    if how == "a directory":
+        path.mkdir()
+    elif how != "missing":
+        path.write_bytes(content[: {"flipped": len(content), "truncated": len(content) // 2, "empty": 0}[how]])
+    with pytest.raises(CheckpointError, match=r"saved.* is damaged"):
+        read(tmp_path / "saved")
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [[], "text", 7, None, {}, {"files": []}, {"files": None}, {"files": {"state.json": 3}}, {"files": {"a": ["b"]}}],
+)
+def test_a_manifest_of_another_kind_is_told(tmp_path: Path, manifest: object) -> None:
+    write(tmp_path / "saved", TENSORS, STATE)
+    (tmp_path / "saved" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match="is damaged"):
+        read(tmp_path / "saved")
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside.safetensors", "{absolute}", "saved/../../outside.safetensors", "..", ".", ""]
+)
+def test_a_hostile_manifest_reads_nothing_outside(tmp_path: Path, name: str) -> None:
+    """Its size and checksum are right: what is wrong is where it lies."""
+    write(tmp_path / "saved", TENSORS, STATE)
+    outside = tmp_path / "outside.safetensors"
+    shutil.copy(tmp_path / "saved" / "weights.safetensors", outside)
+
+    def point_outside(manifest: dict[str, Any]) -> None:
+        described = manifest["files"]["weights.safetensors"]
+        manifest["files"][name.format(absolute=outside)] = described
+
+    rewrite_manifest(tmp_path / "saved", point_outside)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        read(tmp_path / "saved")
+
+
+def test_a_file_that_is_no_safetensors_is_told(tmp_path: Path) -> None:
+    """Its checksum is right: it was damaged before it was described, or on purpose."""
+    write(tmp_path / "saved", TENSORS, STATE)
+    content = b"\xff" * 64
+    (tmp_path / "saved" / "weights.safetensors").write_bytes(content)
+    described = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    rewrite_manifest(tmp_path / "saved", lambda manifest: manifest["files"].update({"weights.safetensors": described}))
+    with pytest.raises(CheckpointError, match=r"weights\.safetensors is damaged"):
+        read(tmp_path / "saved")
+
+
+def test_a_directory_without_weights_is_told(tmp_path: Path) -> None:
+    write(tmp_path / "saved", {"other": TENSORS["weights"]}, STATE)
+    for weights_only in (True, False):
+        with pytest.raises(CheckpointError, match=r"weights\.safetensors is damaged"):
+            read(tmp_path / "saved", weights_only=weights_only)
+
+
+def test_the_mean_of_one_is_itself_and_of_two_the_middle(tmp_path: Path) -> None:
+    values = [torch.tensor([1.0, 1e8]), torch.tensor([2.0, 1.0])]
+    for number, value in enumerate(values):
+        write(tmp_path / str(number), {"weights": {"a": value}}, STATE)
+    assert torch.equal(average([tmp_path / "0"])["a"], values[0])
+    assert torch.equal(average([tmp_path / "0", tmp_path / "1"])["a"], torch.tensor([1.5, 50_000_000.5]))
+
+
+# A full disk, and one that may not be written
+
+
+def sized(count: int) -> dict[str, dict[str, torch.Tensor]]:
+    return {"weights": {"a": torch.rand(count)}}
+
+
+def test_a_really_full_disk_is_told_and_the_old_checkpoint_stays(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "size=256k") as disk:
+        run = RunDirectory(disk)
+        run.save(4, sized(10_000), STATE, keep=5)
+        with pytest.raises(StorageError, match=r"the disk is full: .*step-0000008 needs 400,000 bytes"):
+            run.save(8, sized(100_000), STATE, keep=5)
+        assert [path.name for path in (disk / "checkpoints").iterdir()] == ["step-0000004"]
+        assert read(disk / "checkpoints" / "step-0000004").state == STATE
+        (disk / "config.json").write_text("before")
+        with pytest.raises(StorageError, match=r"the disk is full: .*config\.json needs 300,000 bytes"):
+            write_atomically(disk / "config.json", b"x" * 300_000)
+        assert (disk / "config.json").read_text() == "before"
+        # Room again: the same call succeeds.
+        run.save(8, sized(10_000), STATE, keep=5)
+
+
+@pytest.mark.parametrize("call", ["save_file", "_sync", "_described"])
+def test_a_disk_that_fills_at_any_moment_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    write(tmp_path / "saved", TENSORS, STATE)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, call, full)
+        with pytest.raises(StorageError, match=r"the disk is full: .*saved needs 32 bytes; make room"):
+            write(tmp_path / "saved", TENSORS, {"step": 9})
+    assert read(tmp_path / "saved").state == STATE
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+def test_a_place_that_may_not_be_written_is_told(tmp_path: Path) -> None:
+    # Permission bits do not stop root; a read-only file system does.
+    with small_disk(tmp_path / "disk", "ro") as disk:
+        with pytest.raises(StorageError, match=r"cannot write .*: Read-only file system"):
+            write(disk / "saved", TENSORS, STATE)
+        with pytest.raises(StorageError, match="Read-only file system"), RunDirectory(disk / "run").held():
+            pass
+
+
+def test_a_refusal_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StorageError, match=r"cannot write .*saved: Permission denied"):
+        write(tmp_path / "saved", TENSORS, STATE)
+
+
+# A run directory
+
+
+def test_what_is_not_a_run_directory_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name, told in (("nothing", "no such run directory"), ("file", "not a run directory"), ("", "no config.json")):
+        with pytest.raises(ConfigError, match=told):
+            RunDirectory.open(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"architectures": ["Marian"]}', b"\xff\xfe", b'{"model": {"width": 7}}']
+)
+def test_a_config_that_is_damaged_or_not_ours_is_told_and_kept(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"config\.json is damaged, or not a run's"):
+        RunDirectory.open(tmp_path).config()
+    with pytest.raises(CheckpointError, match="is damaged"):
+        RunDirectory(tmp_path).begin(recipe("tiny"))
+    assert (tmp_path / "config.json").read_bytes() == content
+
+
+def test_checkpoints_are_ordered_by_number_and_strangers_are_left_alone(tmp_path: Path) -> None:
+    for name in ("step-10000000", "step-0000009", "step-0000010", "step-0000011.tmp", "step-best", "notes"):
+        (tmp_path / "checkpoints" / name).mkdir(parents=True)
+    names = [path.name for path in RunDirectory(tmp_path).checkpoints()]
+    assert names == ["step-0000009", "step-0000010", "step-10000000"]
+
+
+def test_averaging_needs_as_many_checkpoints_as_it_is_asked_for(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.save(2, TENSORS, {**STATE, "step": 2}, keep=5)
+    with pytest.raises(ConfigError, match="has 1 checkpoints, fewer than 2"):
+        run.average_last(2)
+    with pytest.raises(ConfigError, match="cannot average 0 checkpoints"):
+        run.average_last(0)
+    assert run.average_last(1) == [2]
+    assert read(run.final).state == {"step": 2, "tokenizer": "none", "weights": "checkpoints"}
+
+
+def test_a_run_has_its_final_weights_or_those_of_its_newest_checkpoint(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    with pytest.raises(CheckpointError, match="has no weights yet; train it first"):
+        run.weights()
+    run.save(2, TENSORS, {**STATE, "step": 2}, keep=5)
+    run.save(4, TENSORS, {**STATE, "step": 4}, keep=5)
+    assert run.weights().state["step"] == 4
+    run.average_last(1)
+    assert run.weights().directory == run.final
