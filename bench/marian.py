@@ -17,7 +17,7 @@ def marian(config: ModelConfig, vocabulary: int, *, positions: int) -> Any:
     from transformers import MarianConfig, MarianMTModel
     from transformers.utils import logging
 
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.set_verbosity_error()
     return MarianMTModel(
         MarianConfig(
             vocab_size=vocabulary,

@@ -1,6 +1,6 @@
 """How fast `qkv prepare` is, in pairs a minute a core, and whether its memory grows with the corpus.
 
-    python bench/prepare_speed.py [--pairs 100000 1000000] [--workers 2] [--output FILE.json]
+    python -m bench.prepare_speed [--pairs 100000 1000000] [--workers 2] [--output FILE.json]
 
 Sentences are made up of words drawn as in real text (Zipf), 3 to 40 words long. The bars: 50,000 pairs a minute a core,
 and the same memory for ten times the pairs. Beyond `text.sample_lines`, which both sizes exceed here, learning the

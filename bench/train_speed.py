@@ -1,7 +1,7 @@
 """Training tokens/s on this machine's CPU: qkv and transformers' MarianMTModel, same architecture, same sentences.
 
-    python bench/train_speed.py                      # width 256, 3 + 3 layers
-    python bench/train_speed.py --recipe base --steps 8
+    python -m bench.train_speed                      # width 256, 3 + 3 layers
+    python -m bench.train_speed --recipe base --steps 8
 
 Steps of both take turns, so that a noisy machine disturbs both alike; compare only the ratio. Each system gets the
 same sentences in batches of about the same number of tokens: ours packed in rows, Marian's sorted by length and
@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from marian import BEGIN, END, PADDING, marian, padded
-from sentences import write_corpus
 from torch.nn import functional
 
+from bench.marian import BEGIN, END, PADDING, marian, padded
+from bench.sentences import write_corpus
 from qkv.config import Config
 from qkv.data.batches import Batches, Marks
 from qkv.data.corpus import Corpus

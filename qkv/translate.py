@@ -18,7 +18,7 @@ from qkv.config import Config, SearchConfig
 from qkv.data.batch import Packed, one_sentence_a_row
 from qkv.devices import choose_device
 from qkv.errors import CheckpointError, ConfigError
-from qkv.models.build import assemble
+from qkv.models.build import assemble, quicken
 from qkv.models.encoder_decoder import EncoderDecoder, State
 from qkv.search.beam import beam_search, paper_penalty
 from qkv.search.sample import Sampling, sample
@@ -85,7 +85,9 @@ class Translator:
             model.load_state_dict(saved.tensors["weights"], assign=True)
         except RuntimeError as error:
             raise CheckpointError(f"the weights in {saved.directory} do not fit {run.config_file}") from error
-        return cls.of(model.to(where), tokenizer, config)
+        model.to(where)
+        quicken(model)
+        return cls.of(model, tokenizer, config)
 
     @classmethod
     def of(cls, model: EncoderDecoder, tokenizer: Tokenizer, config: Config) -> Translator:

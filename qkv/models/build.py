@@ -10,6 +10,7 @@ from qkv.config import ModelConfig
 from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.block import Block, Stack
 from qkv.layers.inputs import TokenInputs
+from qkv.layers.packed import PackedLinear, can_pack, pack
 from qkv.layers.positions import Still, Turn
 from qkv.models.choices import (
     FEED_FORWARDS,
@@ -43,6 +44,14 @@ def assemble(config: ModelConfig, vocabulary: int) -> EncoderDecoder:
     encoder = _stack([_block(config, memory=False) for _ in range(config.encoder_layers)], config)
     decoder = _stack([_block(config, memory=True) for _ in range(config.decoder_layers)], config)
     return EncoderDecoder(inputs, encoder, decoder)
+
+
+def quicken(model: EncoderDecoder) -> None:
+    """Lays the weights out for translating on this device, where it has a way to; the model can learn no more."""
+    weight_VD = model.inputs.weight_VD
+    if can_pack(weight_VD.device):
+        pack(model)
+        model.logits = PackedLinear(weight_VD, None)
 
 
 def count_parameters(config: ModelConfig, vocabulary: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -42,6 +43,8 @@ class EncoderDecoder(nn.Module):
         self.inputs = inputs
         self.encoder = encoder
         self.decoder = decoder
+        self.logits: Callable[[Tensor], Tensor] = self._tied_logits
+        """From the decoder's vectors to the vocabulary; may be swapped for a quicker way to the same."""
 
     def start(self, source: Packed) -> State:
         """Reads the source."""
@@ -69,11 +72,14 @@ class EncoderDecoder(nn.Module):
     def step(self, target: Packed, state: State) -> tuple[Tensor, State]:
         """The logits of what follows each position of the target, and the state after it."""
         x_RWD, state = self.read(target, state)
-        return functional.linear(x_RWD, self.inputs.weight_VD), state
+        return self.logits(x_RWD), state
 
     def forward(self, source: Packed, target: Packed) -> Tensor:
         logits_RWV, _ = self.step(target, self.start(source))
         return logits_RWV
+
+    def _tied_logits(self, x_RWD: Tensor) -> Tensor:
+        return functional.linear(x_RWD, self.inputs.weight_VD)
 
 
 def _visible_target(target: Packed, state: State) -> Tensor | None:
