@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +76,20 @@ def trained_once(folders: pytest.TempPathFactory) -> Path:
     with (folder / "lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "run" / "final").is_dir():
-            train([write_tsv(folder / "corpus.tsv", pairs(3000))], folder / "run", LEARNS)
+            with one_thread():
+                train([write_tsv(folder / "corpus.tsv", pairs(3000))], folder / "run", LEARNS)
     return folder / "run"
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """For a model this small several threads lose time; and to the last bit, sums depend on how many there are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def weights(run: Path) -> dict[str, Tensor]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from qkv import checkpoint
 from qkv.checkpoint import RunDirectory
@@ -32,11 +31,8 @@ class Crash(BaseException):
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """To the last bit, sums depend on how many threads they are split among."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with toy.one_thread():
+        yield
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, data: Path, run: Path, config: Any, before: int) -> None:
