@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 import qkv
+
+if TYPE_CHECKING:
+    from tests.toy import Command
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for each core: more threads than one in each would fight over the cores.
@@ -28,6 +32,14 @@ def checked_shapes() -> Iterator[None]:
 
     with checking_shapes(Path(qkv.__file__).parent, legend()):
         yield
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """The command line, run in this process."""
+    from tests.toy import Command
+
+    return Command(monkeypatch, capfdbinary)
 
 
 @pytest.fixture(scope="session")

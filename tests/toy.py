@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch import Tensor
 
 from qkv import checkpoint
+from qkv.cli import main
 from qkv.config import Config
 from qkv.recipes import recipe
 from qkv.training import train
@@ -108,3 +110,35 @@ def reports(run: Path, kind: str | None = None) -> list[dict[str, Any]]:
     clock = ("seconds", "tokens_per_second")
     some = [line for line in lines if kind in (None, line["kind"])]
     return [{name: value for name, value in line.items() if name not in clock} for line in some]
+
+
+class Ran(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the output; only a line feed ends one."""
+        return self.out.decode().split("\n")[:-1]
+
+
+class Command:
+    """The command line, run in this process: `command("translate", run, given=b"a\\n").out`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[bytes]) -> None:
+        self._monkeypatch = monkeypatch
+        self._captured = captured
+
+    def __call__(self, *arguments: object, given: bytes = b"") -> Ran:
+        self._captured.readouterr()
+        with self._monkeypatch.context() as patch:
+            patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+            try:
+                code = main([str(argument) for argument in arguments])
+            except SystemExit as end:
+                code = int(end.code or 0)
+        out, err = self._captured.readouterr()
+        return Ran(code, out, err.decode())

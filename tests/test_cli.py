@@ -1,0 +1,358 @@
+"""Every command and every option, as a user types them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import qkv
+from qkv.checkpoint import RunDirectory, read
+from qkv.config import settings
+from qkv.models.build import count_parameters
+from qkv.recipes import RECIPES, recipe
+from tests import toy
+from tests.toy import Command
+
+SOURCES = [source for source, _ in toy.held_out()[:6]]
+REFERENCES = [target for _, target in toy.held_out()[:6]]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(qkv.__file__).parents[1])}
+
+QUICKLY = [
+    "--recipe", "tiny", "--set", "model.width=16", "--set", "model.heads=2", "--set", "model.hidden=24",
+    "--set", "training.steps=4", "--set", "training.save_every=2",
+    "--set", "training.validation_sentences=2", "--set", "training.tokens_per_batch=192",
+]  # fmt: skip
+SMALL = ["--set", "text.vocabulary=320"]
+
+
+def text(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(120))
+
+
+# Help
+
+
+def test_help_names_every_command(command: Command) -> None:
+    ran = command("--help")
+    assert ran.code == 0
+    for name in ("prepare", "train", "translate", "evaluate", "plot", "average", "recipes", "completion"):
+        assert re.search(rf"^ +{name}\b", ran.out.decode(), re.MULTILINE)
+        assert command(name, "--help").out.decode().startswith(f"usage: qkv {name} ")
+
+
+def test_the_version_is_told(command: Command) -> None:
+    assert command("--version").out.decode() == f"qkv {qkv.__version__}\n"
+
+
+def test_recipes_are_listed_with_a_sentence_each(command: Command) -> None:
+    lines = command("recipes").lines
+    assert [line.split()[0] for line in lines] == list(RECIPES)
+    assert all(line.endswith((".", "subwords.")) or ":" in line for line in lines)
+
+
+def test_a_recipe_is_printed_as_set_takes_it(command: Command) -> None:
+    lines = command("recipes", "modern").lines
+    assert len(lines) == len(list(settings(recipe("modern"))))
+    assert "model.norm = rms" in lines
+    assert "training.patience = none" in lines
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion_scripts_name_every_command(command: Command, shell: str) -> None:
+    script = command("completion", shell).out
+    assert all(name in script for name in (b"translate", b"evaluate", b"average"))
+    if shell == "bash":
+        assert subprocess.run(["bash", "-n"], input=script, capture_output=True).stderr == b""
+
+
+# Preparing and training
+
+
+def test_prepare_and_train_by_themselves(command: Command, tmp_path: Path, corpus: Path) -> None:
+    data, run = tmp_path / "data", tmp_path / "run"
+    valid = toy.write_tsv(tmp_path / "valid.tsv", toy.pairs(9, seed=5))
+    ran = command(
+        "prepare", corpus, "--valid", valid, "--test", valid, "--from", "en", "--to", "fr", "--output", data,
+        "--recipe", "tiny", "--set", "text.vocabulary=320", "--workers", "1",
+    )  # fmt: skip
+    assert (ran.code, ran.out) == (0, b"")
+    assert "120 pairs read" in ran.err
+    ran = command("train", "--data", data, "--output", run, *QUICKLY)
+    assert (ran.code, ran.out) == (0, b"")
+    assert f"finished after step 4: {run}" in ran.err
+    config = RunDirectory(run).config()
+    assert (config.text.vocabulary, config.text.target_language, config.model.width) == (320, "fr", 16)
+
+
+def test_train_does_it_all_in_one_command(command: Command, tmp_path: Path, corpus: Path) -> None:
+    source, target = tmp_path / "corpus.en.gz", tmp_path / "corpus.fr.xz"
+    source.write_bytes(gzip.compress(text([one for one, _ in toy.pairs(120)])))
+    target.write_bytes(lzma.compress(text([other for _, other in toy.pairs(120)])))
+    for files, name in (([corpus], "one"), ([source, target], "two")):
+        ran = command("train", *files, "--output", tmp_path / name, *SMALL, *QUICKLY)
+        assert (ran.code, ran.out) == (0, b"")
+        assert "120 pairs read" in ran.err
+    assert toy.equal(toy.weights(tmp_path / "one"), toy.weights(tmp_path / "two"))
+    ran = command("train", corpus, "--output", tmp_path / "one", *SMALL, *QUICKLY)
+    assert (ran.code, ran.err.splitlines()[-1].partition(";")[0]) == (0, f"{tmp_path / 'one'} is finished")
+
+
+def test_train_uses_a_vocabulary_that_is_there(command: Command, tmp_path: Path, corpus: Path) -> None:
+    assert command("train", corpus, "--output", tmp_path / "run", *SMALL, *QUICKLY).code == 0
+    tokenizer = tmp_path / "run" / "tokenizer.model"
+    assert (
+        command("train", corpus, "--tokenizer", tokenizer, "--output", tmp_path / "other", *SMALL, *QUICKLY).code == 0
+    )
+    assert (tmp_path / "other" / "tokenizer.model").read_bytes() == tokenizer.read_bytes()
+
+
+def test_a_dry_run_tells_the_settings_and_the_sizes_and_does_nothing(command: Command, tmp_path: Path) -> None:
+    ran = command("train", "no.en", "no.fr", "--output", tmp_path / "run", "--set", "training.steps=7", "--dry-run")
+    assert ran.code == 0
+    assert "training.steps = 7" in ran.lines
+    told = {line.split("  ")[0]: line for line in ran.lines if "  " in line}
+    base = recipe("base")
+    assert f"{count_parameters(base.model, base.text.vocabulary):,}" in told["parameters"]
+    assert "195 rows of 128 positions" in told["a step"]
+    assert "24,960" in told["a step"]
+    assert "GB" in told["memory"]
+    assert "GB" in told["disk"]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_takes_the_settings_of_prepared_data(command: Command, toy_data: Path) -> None:
+    ran = command("train", "--data", toy_data, "--recipe", "tiny", "--dry-run")
+    assert "text.vocabulary = 320" in ran.lines
+    assert "data.row_width = 32" in ran.lines
+
+
+def test_average_and_plot_work_on_runs(command: Command, toy_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(toy_run, run)
+    ran = command("average", run, "--last", 2)
+    assert ran.lines == [f"{run}: the weights are now the mean of those after steps 200, 300"]
+    assert read(run / "final").state["weights"] == "checkpoints"
+    assert command("translate", run, given=b"basa kodu\n").lines == ["udok asab"]
+    ran = command("plot", run, toy_run, "--output", tmp_path / "curves.png")
+    assert (ran.code, ran.lines) == (0, [str(tmp_path / "curves.png")])
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert command("plot", run).lines == [str(run / "curves.png")]
+
+
+# Translating
+
+
+def test_one_line_in_is_one_line_out(command: Command, toy_run: Path) -> None:
+    ran = command("translate", toy_run, given=text(SOURCES))
+    assert ran.code == 0
+    assert ran.err == ""
+    right = sum(line == reference for line, reference in zip(ran.lines, REFERENCES, strict=True))
+    assert right >= len(REFERENCES) - 1
+
+
+@pytest.mark.parametrize(
+    ("given", "lines"),
+    [
+        (b"", 0),
+        (b"\n", 1),
+        (b"\n\n\n", 3),
+        (b"basa", 1),
+        (b"basa\r\nkodu\r\n", 2),
+        ("ba\u2028sa\u2029ko\u0085du\x0b\x0c\x1c\x1d\x1e\nkodu\n".encode(), 2),
+        (b"ba\tsa\t\n\t\nkodu\n", 3),
+        (b"ba\0sa\nkodu\n", 2),
+        (b"ba\rsa\nkodu\n", 2),
+        (b"\xef\xbb\xbfbasa\n", 1),
+        ("日本語 🎉\nZażółć\n".encode(), 2),
+    ],
+)
+def test_whatever_is_in_a_line_it_stays_one(command: Command, toy_run: Path, given: bytes, lines: int) -> None:
+    ran = command("translate", toy_run, "--beam", 1, given=given)
+    assert ran.code == 0
+    assert ran.out.count(b"\n") == lines
+    assert ran.out.endswith(b"\n") or not lines
+    assert b"\r" not in ran.out
+
+
+def test_empty_lines_stay_empty_and_in_place(command: Command, toy_run: Path) -> None:
+    ran = command("translate", toy_run, given=b"\nbasa kodu\n \t \n\nkodu basa\n")
+    assert ran.lines == ["", "udok asab", "", "", "asab udok"]
+
+
+def test_windows_line_ends_change_no_translation(command: Command, toy_run: Path) -> None:
+    assert command("translate", toy_run, given=b"basa kodu\r\nkodu basa\r\n").lines == ["udok asab", "asab udok"]
+
+
+def test_more_lines_than_are_translated_at_once_stay_in_order(
+    command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = command("translate", toy_run, given=text(SOURCES)).lines
+    monkeypatch.setattr("qkv.cli._LINES_AT_ONCE", 2)
+    assert command("translate", toy_run, given=text(SOURCES)).lines == expected
+
+
+def test_files_in_and_out(command: Command, toy_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.gz").write_bytes(gzip.compress(b"basa kodu\n\n"))
+    ran = command("translate", toy_run, "--input", tmp_path / "in.gz", "--output", tmp_path / "out", "--device", "cpu")
+    assert (ran.code, ran.out) == (0, b"")
+    assert (tmp_path / "out").read_text() == "udok asab\n\n"
+
+
+def test_a_pipe_is_an_input(command: Command, toy_run: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"basa kodu\n")
+    os.close(writing)
+    try:
+        assert command("translate", toy_run, "--input", f"/dev/fd/{reading}").lines == ["udok asab"]
+    finally:
+        os.close(reading)
+
+
+def test_n_best_are_numbered_and_scored(command: Command, toy_run: Path) -> None:
+    ran = command("translate", toy_run, "--n-best", 3, "--beam", 4, given=b"basa kodu\n\nkodu\n")
+    rows = [line.split("\t") for line in ran.lines]
+    assert [row[0] for row in rows] == ["1", "1", "1", "2", "3", "3", "3"]
+    assert rows[0][2] == "udok asab"
+    assert rows[3] == ["2", "0.0000", ""]
+    assert float(rows[0][1]) >= float(rows[1][1]) >= float(rows[2][1])
+
+
+def test_scores_stand_before_the_translations(command: Command, toy_run: Path) -> None:
+    (line,) = command("translate", toy_run, "--scores", given=b"basa kodu\n").lines
+    score, translation = line.split("\t")
+    assert float(score) < 0
+    assert translation == "udok asab"
+
+
+def test_a_length_penalty_changes_the_scores(command: Command, toy_run: Path) -> None:
+    one, other = (
+        command("translate", toy_run, "--scores", "--length-penalty", alpha, given=b"basa kodu\n").out
+        for alpha in (0, 1)
+    )
+    assert one != other
+
+
+def test_drawing_is_repeated_by_its_seed(command: Command, toy_run: Path) -> None:
+    options = ["--sample", "--temperature", "3", "--top-k", "50", "--top-p", "0.99"]
+    first, again, other = (
+        command("translate", toy_run, *options, "--seed", seed, given=text(SOURCES)).lines for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    assert len(command("translate", toy_run, *options, "--n-best", 7, given=b"basa\n").lines) == 7
+
+
+# Scoring
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> dict[str, Path]:
+    files = {
+        "source": text(SOURCES),
+        "reference": text(REFERENCES),
+        "test": text([f"{one}\t{other}" for one, other in zip(SOURCES, REFERENCES, strict=True)]),
+        "worse": text([" ".join(line.split()[::-1]) for line in REFERENCES]),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    return {name: tmp_path / name for name in files}
+
+
+def test_a_run_is_scored(command: Command, toy_run: Path, scored: dict[str, Path]) -> None:
+    apart = command("evaluate", toy_run, "--source", scored["source"], "--reference", scored["reference"])
+    together = command("evaluate", toy_run, "--test", scored["test"], "--language", "en", "--device", "cpu")
+    assert apart.code == together.code == 0
+    assert apart.out == together.out
+    told = apart.out.decode()
+    assert told.startswith("6 sentences\n")
+    for metric in ("BLEU", "chrF", "nrefs:1"):
+        assert metric in told
+
+
+def test_a_run_is_scored_with_the_search_asked_for(
+    command: Command, toy_run: Path, scored: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def translate(_: object, sources: list[str], **options: Any) -> list[qkv.Translation]:
+        seen.append(options)
+        return [qkv.Translation(one, 0.0, True) for one in sources]
+
+    monkeypatch.setattr("qkv.translate.Translator.translate", translate)
+    assert command("evaluate", toy_run, "--test", scored["test"], "--beam", 2, "--length-penalty", 0.3).code == 0
+    assert (seen[0]["beam"], seen[0]["length_penalty"]) == (2, 0.3)
+
+
+def test_a_file_is_scored_and_perfect_where_it_is_the_reference(command: Command, scored: dict[str, Path]) -> None:
+    ran = command("evaluate", scored["reference"], "--reference", scored["reference"], "--json")
+    values = json.loads(ran.out)
+    assert values["sentences"] == 6
+    (scores,) = values["systems"].values()
+    assert {round(one["value"], 3) for one in scores.values()} == {100.0}
+    assert all(one["signature"] for one in scores.values())
+    assert values["comparisons"] == []
+
+
+def test_two_systems_are_compared(command: Command, toy_run: Path, scored: dict[str, Path]) -> None:
+    ran = command("evaluate", scored["worse"], toy_run, "--test", scored["test"])
+    assert "paired bootstrap" in ran.out.decode()
+    ran = command("evaluate", scored["worse"], toy_run, "--test", scored["test"], "--json")
+    (comparison,) = json.loads(ran.out)["comparisons"]
+    assert all(one["better"] for one in comparison.values())
+
+
+# What happens to a process
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(toy_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("basa kodu\n" * 30_000)
+    script = 'set -o pipefail; "$0" -m qkv translate "$1" --beam 1 < "$2" | head -1'
+    ran = subprocess.run(
+        ["bash", "-c", script, sys.executable, toy_run, tmp_path / "in"], capture_output=True, env=ENVIRONMENT
+    )
+    assert (ran.stdout, ran.stderr.decode(), ran.returncode) == (b"udok asab\n", "", 141)
+
+
+@pytest.mark.parametrize("arguments", [["recipes"], ["completion", "bash"]])
+def test_output_that_cannot_be_written_is_told(arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "qkv", *arguments], stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT
+        )
+    assert (ran.stderr.decode(), ran.returncode) == ("qkv: error: the output: No space left on device\n", 3)
+
+
+def test_an_interrupt_is_one_line(tmp_path: Path, corpus: Path) -> None:
+    run = tmp_path / "run"
+    arguments = ["train", corpus, "--output", run, *SMALL, *QUICKLY, "--set", "training.steps=100000"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "qkv", *map(str, arguments)], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as process:
+        end = time.monotonic() + 60
+        while not RunDirectory(run).checkpoints():
+            assert time.monotonic() < end, "no checkpoint in a minute"
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    assert [line for line in told.splitlines() if line.startswith("qkv:")] == [
+        "qkv: error: stopped; the same command goes on where it can"
+    ]
+    assert not list((run / "checkpoints").glob("*.tmp"))
