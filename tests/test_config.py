@@ -19,8 +19,8 @@ from qkv.errors import ConfigError
 from qkv.recipes import RECIPES, recipe
 
 SETTINGS = dict(settings(Config()))
-# Named like a setting without being one: where a function makes its tensors.
-OPTIONS_OF_A_CALL = {"device"}
+# Named like a setting without being one: where a function makes its tensors, and what it draws translations with.
+OPTIONS_OF_A_CALL = {"device", "seed"}
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -285,7 +285,7 @@ def test_heads_share_the_width_unless_told() -> None:
 
 
 def test_no_default_lives_outside_the_config() -> None:
-    """A parameter named like a setting has no default: its value comes from the config, through the assemblers."""
+    """A parameter named like a setting has no default but None: its value comes from the config."""
     names = {name.partition(".")[2] for name in SETTINGS} - OPTIONS_OF_A_CALL
     package = Path(qkv.__file__).parent
     found = []
@@ -293,14 +293,13 @@ def test_no_default_lives_outside_the_config() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.arguments):
                 positional = [*node.posonlyargs, *node.args]
-                with_default = positional[len(positional) - len(node.defaults) :] + [
-                    argument
-                    for argument, default in zip(node.kwonlyargs, node.kw_defaults, strict=True)
-                    if default is not None
+                defaults = [
+                    *zip(positional[len(positional) - len(node.defaults) :], node.defaults, strict=True),
+                    *zip(node.kwonlyargs, node.kw_defaults, strict=True),
                 ]
                 found += [
                     f"{path.relative_to(package.parent)}:{one.lineno} {one.arg}"
-                    for one in with_default
-                    if one.arg in names
+                    for one, default in defaults
+                    if one.arg in names and default is not None and ast.unparse(default) != "None"
                 ]
     assert found == []
