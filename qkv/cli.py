@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options.run(options)
         # Here and not while Python ends: there, nobody would catch what goes wrong.
-        sys.stdout.flush()
+        print(end="", flush=True)
     except QkvError as error:
         return _fail(str(error), error.exit_code)
     except ModuleNotFoundError as error:

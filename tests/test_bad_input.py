@@ -260,9 +260,10 @@ def test_a_plot_of_nothing_is_told(command: Command, tmp_path: Path) -> None:
 # Where it goes
 
 
-def test_an_output_that_is_a_file_is_told(command: Command, tmp_path: Path, corpus: Path) -> None:
+def test_an_output_that_is_a_file_is_told(command: Command, tmp_path: Path, corpus: Path, toy_data: Path) -> None:
     one_line(command("train", corpus, "--output", corpus, *SMALL, *QUICKLY), 2, f"not a directory: {corpus}")
     one_line(command("train", corpus, "--output", corpus / "run", *SMALL, *QUICKLY), 3, "Not a directory")
+    one_line(command("train", "--data", toy_data, "--output", corpus, *QUICKLY), 2, f"not a directory: {corpus}")
     one_line(command("prepare", corpus, "--output", corpus, *SMALL), 2, "exists and is not prepared data")
     assert corpus.read_text()
     assert list(tmp_path.iterdir()) == [corpus]

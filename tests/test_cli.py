@@ -338,6 +338,13 @@ def test_output_that_cannot_be_written_is_told(arguments: list[str]) -> None:
     assert (ran.stderr.decode(), ran.returncode) == ("qkv: error: the output: No space left on device\n", 3)
 
 
+def test_a_closed_output_is_no_mistake() -> None:
+    ran = subprocess.run(
+        ["bash", "-c", '"$0" -m qkv recipes >&-', sys.executable], stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
+    assert (ran.stderr, ran.returncode) == (b"", 0)
+
+
 def test_an_interrupt_is_one_line(tmp_path: Path, corpus: Path) -> None:
     run = tmp_path / "run"
     arguments = ["train", corpus, "--output", run, *SMALL, *QUICKLY, "--set", "training.steps=100000"]

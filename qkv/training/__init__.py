@@ -45,7 +45,10 @@ def train(
 def train_prepared(data: Path, output: Path, config: Config) -> None:
     """Trains on a directory that `prepare` wrote; its text and data settings are those of the run."""
     prepared = Prepared.open(data)
-    train_run(prepared.applied_to(config), RunDirectory(output), prepared)
+    run, config = RunDirectory(output), prepared.applied_to(config)
+    run.check(config)
+    choose_device(config.training.device)
+    train_run(config, run, prepared)
 
 
 def _paths(files: Sequence[str | os.PathLike[str]]) -> list[Path]:
