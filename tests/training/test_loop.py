@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -255,6 +256,9 @@ def test_training_stops_early_and_stays_stopped(
     train_prepared(toy_data, tmp_path / "run", config)
     assert "is finished" in capsys.readouterr().err
     assert toy.reports(tmp_path / "run")[-1]["step"] == 8
+    shutil.rmtree(tmp_path / "run" / "final")
+    train_prepared(toy_data, tmp_path / "run", config)
+    assert checkpoint.read(tmp_path / "run" / "final").state["step"] == 8
     with_validation_losses(monkeypatch, [1.0, 0.9])
     train_prepared(toy_data, tmp_path / "run", config.with_changes(training={"patience": 3}))
     assert checkpoint.read(tmp_path / "run" / "final").state["step"] == 12
