@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+# Not cuDNN's: its backward pass gave gradients that are not numbers once scores grew large (torch 2.11, H200).
+_SOUND = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 class Kernel(Protocol):
@@ -21,7 +26,8 @@ class Kernel(Protocol):
 
 def fused(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Tensor | None) -> Tensor:
     """The library's kernel, which never writes the weights to memory: for training and translating."""
-    return functional.scaled_dot_product_attention(query_RHWE, key_RHKE, value_RHKU, attn_mask=visible)
+    with sdpa_kernel(_SOUND) if query_RHWE.is_cuda else nullcontext():
+        return functional.scaled_dot_product_attention(query_RHWE, key_RHKE, value_RHKU, attn_mask=visible)
 
 
 def weights(query_RHWE: Tensor, key_RHKE: Tensor, visible: Tensor | None) -> Tensor:
