@@ -1,7 +1,7 @@
 """Translating tokens/s on this machine's CPU: qkv's search and transformers' generate(), same weights, float32.
 
     python -m bench.translate_speed                   # base, 37,000 subwords
-    python -m bench.translate_speed --recipe small --vocabulary 8000
+    python -m bench.translate_speed --recipe C-width256 --vocabulary 8000
 
 Sources of 30 tokens in batches of 32, 30 tokens written for each: the weights are random, so nothing ends by itself,
 and both systems write the same number of tokens (their translations are compared too). Batches of both take turns, so
