@@ -57,8 +57,8 @@ class Translator:
         target_language: str | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        self._model = model.eval()
-        self._tokenizer = tokenizer
+        self.model = model.eval()
+        self.tokenizer = tokenizer
         self._search = search
         self._longest = min(search.longest_source, longest or search.longest_source)
         self.target_language = target_language
@@ -152,14 +152,14 @@ class Translator:
 
     def _encode(self, text: str) -> list[int]:
         text = normalise(text)
-        ids = self._tokenizer.encode(text)
+        ids = self.tokenizer.encode(text)
         if len(ids) >= self._longest:
             self._warn(
                 f"a text of {len(ids):,} tokens ({text[:_QUOTED]!r}…) is cut: "
                 f"only the first {self._longest - 1:,} are translated"
             )
             ids = ids[: self._longest - 1]
-        return [*ids, self._tokenizer.end] if ids else []
+        return [*ids, self.tokenizer.end] if ids else []
 
     def _look(self, sources: list[list[int]], search: SearchConfig, keep: int) -> list[list[Hypothesis]]:
         return beam_search(
@@ -189,24 +189,24 @@ class Translator:
 
     @torch.inference_mode()
     def _start(self, sources: list[list[int]]) -> State:
-        return self._model.start(one_sentence_a_row(sources, self._tokenizer.padding).to(self._device))
+        return self.model.start(one_sentence_a_row(sources, self.tokenizer.padding).to(self._device))
 
     def _step(self, token_R: Tensor, state: State) -> tuple[Tensor, State]:
         written = state.past[0].key_RHKE.size(2) if state.past else 0
         ids_RW = token_R.unsqueeze(1)
-        logits_RWV, state = self._model.step(Packed(ids_RW, torch.full_like(ids_RW, written), None), state)
+        logits_RWV, state = self.model.step(Packed(ids_RW, torch.full_like(ids_RW, written), None), state)
         return logits_RWV[:, -1], state
 
     def _limits(self, sources: list[list[int]]) -> Limits:
         return Limits(
-            begin=self._tokenizer.begin,
-            end=self._tokenizer.end,
+            begin=self.tokenizer.begin,
+            end=self.tokenizer.end,
             longest=[min(len(source) + self._search.extra_length, self._longest) for source in sources],
-            forbidden=self._tokenizer.marks,
+            forbidden=self.tokenizer.marks,
         )
 
     def _translation(self, hypotheses: list[Hypothesis]) -> Translation:
-        best, *others = (Translation(self._tokenizer.decode(one.ids), one.score, one.complete) for one in hypotheses)
+        best, *others = (Translation(self.tokenizer.decode(one.ids), one.score, one.complete) for one in hypotheses)
         return Translation(best.text, best.score, best.complete, tuple(others))
 
 

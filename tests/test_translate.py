@@ -79,7 +79,7 @@ def test_a_text_is_translated_alike_alone_and_in_a_batch(translator: Translator,
 def test_the_size_of_a_batch_changes_nothing(toy_run: Path) -> None:
     config = RunDirectory(toy_run).config()
     loaded = Translator.load(toy_run)
-    small = Translator(loaded._model, loaded._tokenizer, SearchConfig(batch_tokens=1))
+    small = Translator(loaded.model, loaded.tokenizer, SearchConfig(batch_tokens=1))
     assert config.search.batch_tokens > 1
     assert texts(small.translate(SOURCES[:12])) == texts(loaded.translate(SOURCES[:12]))
 
