@@ -243,7 +243,7 @@ def test_a_run_begun_with_other_settings_is_told(command: Command, run: Path) ->
     corpus = run.parent / "corpus.tsv"
     toy.write_tsv(corpus, toy.pairs(3000))
     ran = command("train", corpus, "--output", run, "--recipe", "small")
-    one_line(ran, 2, "was begun with other settings", "model.width was 64, now 256", "use another --output")
+    one_line(ran, 2, "was begun with other settings", "model.width was 64, now 192", "use another --output")
 
 
 def test_a_run_that_is_being_trained_is_told(command: Command, tmp_path: Path, corpus: Path) -> None:

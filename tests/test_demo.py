@@ -20,7 +20,7 @@ def training_pairs() -> list[list[str]]:
         return [line.rstrip("\n").split("\t") for line in file]
 
 
-def tested_pairs() -> list[list[str]]:
+def pairs_of_the_test_set() -> list[list[str]]:
     lines = (DEMO / "test.en-fr.tsv").read_text(encoding="utf-8").split("\n")[:-1]
     return [line.split("\t") for line in lines]
 
@@ -31,7 +31,7 @@ def test_the_corpus_is_small_enough_to_ship_and_names_its_authors() -> None:
 
 
 def test_no_sentence_of_the_test_set_stands_in_the_training_set() -> None:
-    training, test = training_pairs(), tested_pairs()
+    training, test = training_pairs(), pairs_of_the_test_set()
     assert len(training) > 100_000
     assert len(test) == 1000
     for side in (0, 1):
