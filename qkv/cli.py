@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
@@ -225,24 +226,27 @@ def _translate(options: argparse.Namespace) -> None:
     if options.n_best < 1:
         raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
     sampling = Sampling(options.temperature, options.top_k, options.top_p) if options.sample else None
+    if options.input is None and sys.stdin is None:
+        raise ConfigError("standard input is closed; give --input, a text file")
     lines = read_lines(options.input) if options.input else decode_lines(sys.stdin.buffer, "standard input")
     if options.input and options.output and options.output.exists() and options.output.samefile(options.input):
         raise ConfigError(f"--input and --output are both {options.input}, which would be lost")
     translator = Translator.load(options.directory, device=options.device)
+    translate = partial(
+        translator.translate,
+        beam=options.beam,
+        length_penalty=options.length_penalty,
+        alternatives=options.n_best - 1,
+        sampling=sampling,
+    )
+    # What is asked for wrongly is told before the output is touched.
+    translate([], seed=options.seed)
     # Whoever types lines wants to see each translated; a file is quicker in large helpings.
     interactive = options.input is None and sys.stdin.isatty()
     with _output(options.output) as output, Progress("translating", total=None, unit="lines") as progress:
         first = 1
         for texts in _helpings(lines, 1 if interactive else _LINES_AT_ONCE):
-            translations = translator.translate(
-                texts,
-                beam=options.beam,
-                length_penalty=options.length_penalty,
-                alternatives=options.n_best - 1,
-                sampling=sampling,
-                seed=options.seed + first - 1,
-                progress=progress.advance,
-            )
+            translations = translate(texts, seed=options.seed + first - 1, progress=progress.advance)
             for number, translation in enumerate(translations, start=first):
                 output.writelines(_translation_lines(number, translation, options))
             output.flush()
@@ -426,6 +430,8 @@ def _helpings(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 @contextlib.contextmanager
 def _output(path: Path | None) -> Iterator[TextIO]:
     """The file, or standard output; what the file system refuses is said in a line."""
+    if path is None and sys.stdout is None:
+        raise ConfigError("standard output is closed; give --output, a file")
     try:
         if path is None:
             # Translations are UTF-8 whatever the terminal's locale says.

@@ -363,3 +363,22 @@ def test_an_interrupt_is_one_line(tmp_path: Path, corpus: Path) -> None:
         "qkv: error: stopped; the same command goes on where it can"
     ]
     assert not list((run / "checkpoints").glob("*.tmp"))
+
+
+def test_a_search_option_found_wrong_leaves_the_output_file_as_it_was(
+    command: Command, toy_run: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "kept.txt"
+    output.write_text("of value\n", encoding="utf-8")
+    ran = command("translate", toy_run, "--output", output, "--n-best", "9", given=text(SOURCES))
+    assert ran.code == 2
+    assert output.read_text(encoding="utf-8") == "of value\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_a_closed_stream_is_told(toy_run: Path, closed: str) -> None:
+    line = f"echo a | {sys.executable} -m qkv translate {toy_run} {closed}"
+    ran = subprocess.run(["bash", "-c", line], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "is closed; give" in ran.stderr
+    assert "Traceback" not in ran.stderr
