@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -27,6 +28,9 @@ _LINES_AT_ONCE = 2000
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; what goes wrong for the user is one line on standard error and an exit code."""
+    # Threads that wait for one another spin for milliseconds by default: where another process wants a core too, that
+    # slows training down many times. OpenMP reads this when torch is imported.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     options = build_parser().parse_args(argv)
     try:
         options.run(options)

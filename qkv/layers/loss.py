@@ -64,12 +64,8 @@ class _ChunkedLoss(torch.autograd.Function):
                 surprise += part_surprise
                 if x_gradient_PD is not None and weight_gradient_VD is not None:
                     gradient_PV = gradient_PV.to(kind)
-                    torch.mm(gradient_PV, weight_VD, out=x_gradient_PD[chunk]) if kind == x_PD.dtype else (
-                        x_gradient_PD[chunk].copy_(gradient_PV @ weight_VD)
-                    )
-                    weight_gradient_VD.addmm_(gradient_PV.T, part_PD) if kind == torch.float32 else (
-                        weight_gradient_VD.add_(gradient_PV.T @ part_PD)
-                    )
+                    x_gradient_PD[chunk] = gradient_PV @ weight_VD
+                    _add_product(weight_gradient_VD, gradient_PV.T, part_PD)
         ctx.save_for_backward(x_gradient_PD, weight_gradient_VD)
         ctx.mark_non_differentiable(surprise)
         return total, surprise
@@ -79,6 +75,14 @@ class _ChunkedLoss(torch.autograd.Function):
         x_gradient_PD, weight_gradient_VD = ctx.saved_tensors
         scale = output_gradients[0]
         return x_gradient_PD * scale.to(x_gradient_PD.dtype), weight_gradient_VD * scale, None, None
+
+
+def _add_product(total_VD: Tensor, gradient_VP: Tensor, x_PD: Tensor) -> None:
+    """Adds a product to a sum that is kept in float32, in one go where the product is float32 too."""
+    if x_PD.dtype == total_VD.dtype:
+        total_VD.addmm_(gradient_VP, x_PD)
+    else:
+        total_VD.add_(gradient_VP @ x_PD)
 
 
 def _loss_and_gradient(logits_PV: Tensor, label_P: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
