@@ -199,6 +199,8 @@ def write(directory: Path, tensors: Mapping[str, Tensors], state: Mapping[str, A
             for name, group in tensors.items():
                 whole = {key: tensor.detach().cpu().contiguous() for key, tensor in group.items()}
                 save_file(whole, temporary / f"{name}.safetensors")
+                # The library lets nobody else read what it writes; a run is shared like its other files.
+                (temporary / f"{name}.safetensors").chmod(0o666 & ~_umask())
             (temporary / _STATE).write_text(json.dumps(state, indent=2) + "\n", encoding="utf-8")
             files = {path.name: _described(path) for path in sorted(temporary.iterdir())}
             manifest = {"files": files, "qkv": qkv.__version__, "torch": torch.__version__}
@@ -282,6 +284,13 @@ def explained(path: Path, needed: int) -> Iterator[None]:
 def _described(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _umask() -> int:
+    """What new files are kept from; the only way to ask is to set it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _sync(path: Path) -> None:

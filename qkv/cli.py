@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import qkv
 from qkv.config import Config, override_all, settings
-from qkv.errors import ConfigError, MissingExtraError, QkvError, StorageError
+from qkv.errors import ConfigError, MissingExtraError, QkvError, StorageError, TextError
 from qkv.recipes import RECIPES, recipe
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         sys.stdout = None
         return _fail(f"{error.filename or 'the output'}: {error.strerror or error}", StorageError.exit_code)
+    except (MemoryError, RuntimeError) as error:
+        # torch says it in a RuntimeError, in different words for each kind of memory.
+        if not isinstance(error, MemoryError) and "memory" not in str(error):
+            raise
+        return _fail("there is not enough memory; ask for less at once (batch, beam, vocabulary)", 4)
     except KeyboardInterrupt:
         return _fail("stopped; the same command goes on where it can", 130)
     return 0
@@ -292,9 +297,15 @@ def _evaluate(options: argparse.Namespace) -> None:
     import json
 
     from qkv.evaluate import evaluate
+    from qkv.evaluate.scores import moses_tokenizer
     from qkv.evaluate.systems import read_systems, read_test
 
     sources, references = read_test(options.test, options.source, options.reference)
+    if sources is not None and len(sources) != len(references):
+        raise TextError(f"there are {len(sources):,} sources but {len(references):,} references; they must pair up")
+    if options.language is not None:
+        # What is wrong is told before an hour of translating, not after it.
+        moses_tokenizer(options.language)
     systems, language = read_systems(
         options.systems,
         sources,

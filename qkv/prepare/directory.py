@@ -52,11 +52,16 @@ class Prepared:
     def open(cls, directory: Path) -> Prepared:
         """What `prepare` wrote there, its files checked for their sizes."""
         manifest = _read_json(directory / MANIFEST)
-        for name, described in manifest["files"].items():
+        try:
+            sizes = {name: int(described["bytes"]) for name, described in manifest["files"].items()}
+            str(manifest["fingerprint"]), dict(manifest["settings"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise TextError(f"{directory / MANIFEST} is damaged; remove {directory} and prepare again") from error
+        for name, expected in sizes.items():
             path = directory / name
             found = path.stat().st_size if path.is_file() else None
-            if found != described["bytes"]:
-                how = "is missing" if found is None else f"is damaged: {found:,} bytes, not {described['bytes']:,}"
+            if found != expected:
+                how = "is missing" if found is None else f"is damaged: {found:,} bytes, not {expected:,}"
                 raise TextError(f"{path} {how}; remove {directory} and prepare again")
         return cls(directory, manifest, _read_json(directory / REPORT))
 

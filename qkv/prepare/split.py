@@ -69,21 +69,22 @@ class Overlap:
 
 
 def find_overlap(corpus: CleanCorpus, other: CleanCorpus, *, drop: bool) -> Overlap:
-    """Compares each side of `other`, where it has enough words to tell, with the same side of the training pairs."""
+    """Compares `other` with the training pairs: whole pairs always, one side where it has enough words to tell."""
     lines, hashes = _telling(other)
-    found: list[list[Hashes]] = [[], []]
+    found: list[list[Hashes]] = [[], [], []]
     pairs = 0
-    for rows, block, fates in corpus.blocks():
+    for rows, sides, fates in corpus.blocks():
         training = fates == _TRAINING
+        block = _with_pair(sides, sides)
         inside = np.zeros(len(block), bool)
-        for side in (0, 1):
+        for side in (0, 1, 2):
             inside |= np.isin(block[:, side], hashes[:, side]) & training
             found[side].append(np.intersect1d(block[training, side], hashes[:, side]))
         pairs += int(inside.sum())
         if drop:
             corpus.mark(np.flatnonzero(inside) + rows.start, "stands in a test set")
     leaked = np.zeros(len(hashes), bool)
-    for side in (0, 1):
+    for side in (0, 1, 2):
         leaked |= np.isin(hashes[:, side], np.concatenate(found[side]))
     places = [other.tally.places.find(int(line)) for line in lines[leaked]]
     return Overlap(len(places), pairs, first_places(places))
@@ -95,14 +96,21 @@ def words(text: str) -> int:
 
 
 def _telling(corpus: CleanCorpus) -> tuple[npt.NDArray[np.int64], Hashes]:
-    """The lines of a set and the hashes of their sides, 0 for a side that is too short to tell."""
-    lines, hashes = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
+    """The lines of a set, the hashes of their sides, 0 for a side that is too short to tell, and of both together."""
+    lines, hashes = [np.zeros(0, np.int64)], [np.zeros((0, 3), np.uint64)]
     for some in corpus.texts():
         sides = [side for pair in some.text.decode().removesuffix("\n").split("\n") for side in pair.split("\t")]
-        telling = np.array([words(side) >= TELLING_WORDS for side in sides])
+        telling = np.array([words(side) >= TELLING_WORDS for side in sides]).reshape(-1, 2)
+        both = text_hashes(sides).reshape(-1, 2)
         lines.append(some.lines)
-        hashes.append(np.where(telling, text_hashes(sides), np.uint64(0)).reshape(-1, 2))
+        hashes.append(_with_pair(np.where(telling, both, np.uint64(0)), both))
     return np.concatenate(lines), np.concatenate(hashes)
+
+
+def _with_pair(sides: Hashes, both: Hashes) -> Hashes:
+    """The hashes of two sides and a third one of the pair."""
+    pair = both[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ both[:, 1]
+    return np.column_stack([sides, pair])
 
 
 def _threshold(corpus: CleanCorpus, limit: int, available: int, seed: int) -> np.uint64:

@@ -26,6 +26,8 @@ def train(
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
     """From parallel text to a trained run: prepares the files into the run directory, then trains on them."""
+    if isinstance(files, str):
+        raise TypeError("train takes a list of files: train([source, target], output, config)")
     run = RunDirectory(Path(output))
     run.check(config)
     # Preparing may take long: what is wrong with the rest is said before it.

@@ -33,6 +33,8 @@ _REMEMBERED = ("step", "seconds", "skipped", "bad_steps", "best_loss", "validati
 
 def train_run(config: Config, run: RunDirectory, prepared: Prepared) -> None:
     """Trains until the steps are done, going on from the newest checkpoint where there is one."""
+    # A flipped byte in the ids would be learned without a word: reading them once is cheap beside training.
+    prepared.verify()
     with run.held():
         run.begin(config)
         _keep_tokenizer(run, prepared)
