@@ -356,3 +356,43 @@ def test_a_package_that_is_not_installed_is_told(
         [sys.executable, "-c", program], capture_output=True, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL
     )
     one_line(Ran(ran.returncode, ran.stdout, ran.stderr.decode()), 2, missing, f"pip install 'qkv[{extra}]'")
+
+
+# What is found out before it costs anything
+
+
+def test_sources_that_do_not_pair_up_are_told_before_translating(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "source.txt").write_text("a\nb\n", encoding="utf-8")
+    (tmp_path / "reference.txt").write_text("a\n", encoding="utf-8")
+    # The run does not even exist: nothing was loaded.
+    ran = command("evaluate", tmp_path, "--source", tmp_path / "source.txt", "--reference", tmp_path / "reference.txt")
+    one_line(ran, 3, "2 sources but 1 references")
+
+
+def test_a_flipped_byte_in_the_ids_is_told_before_training(command: Command, toy_data: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(toy_data, tmp_path / "data")
+    ids = bytearray((data / "train.source.ids").read_bytes())
+    ids[10] ^= 1
+    (data / "train.source.ids").write_bytes(ids)
+    ran = command("train", "--data", data, "--output", tmp_path / "run", *QUICKLY)
+    one_line(ran, 3, "train.source.ids", "is not what was written")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_manifest_without_its_parts_is_told(command: Command, toy_data: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(toy_data, tmp_path / "data")
+    (data / "prepared.json").write_text('{"format": 1}', encoding="utf-8")
+    one_line(command("train", "--data", data, "--output", tmp_path / "run", *QUICKLY), 3, "prepared.json is damaged")
+
+
+def test_too_little_memory_is_told(command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr("qkv.translate.beam_search", full)
+    one_line(command("translate", toy_run, given=b"a\n"), 4, "not enough memory")
+
+
+def test_files_given_as_one_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="train takes a list of files"):
+        qkv.train("corpus.tsv", tmp_path / "run", qkv.recipe("tiny"))

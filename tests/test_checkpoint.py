@@ -253,3 +253,9 @@ def test_a_run_has_its_final_weights_or_those_of_its_newest_checkpoint(tmp_path:
     assert run.weights().state["step"] == 4
     run.average_last(1)
     assert run.weights().directory == run.final
+
+
+def test_weights_can_be_read_by_whoever_may_read_the_rest(tmp_path: Path) -> None:
+    checkpoint.write(tmp_path / "saved", {"weights": {"a": torch.zeros(2)}}, {"step": 1})
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "saved").iterdir()}
+    assert len(modes) == 1

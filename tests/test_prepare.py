@@ -224,6 +224,14 @@ def test_validation_files_are_used_as_they_come(tmp_path: Path, corpus: Path) ->
     assert "2 lines of the validation set stand in 2 training pairs" in prepared.summary()
 
 
+def test_a_whole_pair_of_the_test_set_is_found_however_short_it_is(tmp_path: Path, corpus: Path) -> None:
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write("Go.\tVa !\nGo.\tAllez !\n")
+    test = write_tsv(tmp_path / "test.tsv", [("Go.", "Va !"), ("Go.", "Pars !")])
+    found = prepare([corpus], tmp_path / "out", CONFIG, test=[test]).report["overlap"]["test"]
+    assert (found["lines"], found["training_pairs"]) == (1, 1)
+
+
 @pytest.mark.parametrize("drop", [False, True])
 def test_test_lines_in_training_are_told_or_left_out(tmp_path: Path, corpus: Path, drop: bool) -> None:
     pairs = sentences(300)

@@ -14,6 +14,7 @@ from qkv.data.corpus import Corpus
 from qkv.data.packing import Ints, Rows, pack, row_order
 
 IGNORED_LABEL = -100
+"""What the loss is told to pass over; torch's own number for it."""
 
 
 class Marks(NamedTuple):
@@ -52,7 +53,7 @@ class Batches:
         return np.concatenate([self._order(int(one))[within[epoch == one]] for one in np.unique(epoch)])
 
     def lines_of_step(self, step: int) -> list[int]:
-        """The lines of the corpus that step n sees, as its files number them."""
+        """The lines of the corpus that step n sees, counted on from 1 over all its files."""
         lines: list[int] = self._corpus.lines[self.rows.of(self.rows_of_step(step)).pairs].tolist()
         return lines
 

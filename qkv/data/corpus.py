@@ -6,7 +6,7 @@ A corpus called `train` is seven files of one directory, numbers in the machine'
     train.source.ids       the ids of all sources end to end, without begin or end
     train.source.offsets   int64: pair i is ids[offsets[i] : offsets[i + 1]]
     train.target.ids, train.target.offsets
-    train.lines            int64: the line of the input, counted from 1, that each pair came from
+    train.lines            int64: the line that each pair came from, counted on from 1 over all input files
 """
 
 from __future__ import annotations

@@ -1,20 +1,12 @@
-"""The residual connection and norm around each sub-layer (sections 3.1 and 5.4)."""
+"""The residual connection and norm around each sub-layer f (sections 3.1 and 5.4): `after(x, f(before(x)))`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from torch import Tensor, nn
 
 from qkv.layers.dropout import Dropout
-
-
-class Residual(Protocol):
-    """What a block needs around a sub-layer f: x becomes `after(x, f(before(x)))`."""
-
-    def before(self, x_RWD: Tensor) -> Tensor: ...
-    def after(self, x_RWD: Tensor, y_RWD: Tensor) -> Tensor: ...
 
 
 class PostNorm(nn.Module):
