@@ -161,8 +161,11 @@ def _train(options: argparse.Namespace) -> None:
         _refuse_with_data(options)
     if options.dry_run:
         from qkv.prepare import Prepared
+        from qkv.text.files import pair_files
         from qkv.training.plan import Plan
 
+        for files in (options.files, options.valid, options.test):
+            pair_files(files)
         config = config if options.data is None else Prepared.open(options.data).applied_to(config)
         print(Plan.of(config).text(config))
         return
@@ -219,7 +222,9 @@ def _add_translate(commands: _Commands[_Parser]) -> None:
     parser.add_argument("--n-best", type=int, default=1, metavar="N", help="the N best of each line, with their scores")
     parser.add_argument("--scores", action="store_true", help="put each translation's score before it")
     parser.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
-    parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="with --sample: below 1 is bolder")
+    parser.add_argument(
+        "--temperature", type=float, default=1.0, metavar="T", help="with --sample: below 1 is more careful"
+    )
     parser.add_argument("--top-k", type=int, metavar="K", help="with --sample: only the K best tokens")
     parser.add_argument("--top-p", type=float, metavar="P", help="with --sample: only the best tokens up to P together")
     parser.add_argument("--seed", type=int, default=0, help="with --sample: another seed, other translations")
@@ -234,6 +239,8 @@ def _translate(options: argparse.Namespace) -> None:
 
     if options.n_best < 1:
         raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
+    if not options.sample and (options.temperature != 1.0 or options.top_k is not None or options.top_p is not None):
+        raise ConfigError("--temperature, --top-k and --top-p draw translations; add --sample")
     sampling = Sampling(options.temperature, options.top_k, options.top_p) if options.sample else None
     if options.input is None and sys.stdin is None:
         raise ConfigError("standard input is closed; give --input, a text file")

@@ -123,8 +123,10 @@ def test_train_uses_a_vocabulary_that_is_there(command: Command, tmp_path: Path,
     assert (tmp_path / "other" / "tokenizer.model").read_bytes() == tokenizer.read_bytes()
 
 
-def test_a_dry_run_tells_the_settings_and_the_sizes_and_does_nothing(command: Command, tmp_path: Path) -> None:
-    ran = command("train", "no.en", "no.fr", "--output", tmp_path / "run", "--set", "training.steps=7", "--dry-run")
+def test_a_dry_run_tells_the_settings_and_the_sizes_and_does_nothing(
+    command: Command, tmp_path: Path, corpus: Path
+) -> None:
+    ran = command("train", corpus, "--output", tmp_path / "run", "--set", "training.steps=7", "--dry-run")
     assert ran.code == 0
     assert "training.steps = 7" in ran.lines
     told = {line.split("  ")[0]: line for line in ran.lines if "  " in line}
@@ -135,6 +137,17 @@ def test_a_dry_run_tells_the_settings_and_the_sizes_and_does_nothing(command: Co
     assert "GB" in told["memory"]
     assert "GB" in told["disk"]
     assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_finds_files_that_are_not_there(command: Command) -> None:
+    ran = command("train", "no.en", "no.fr", "--dry-run")
+    assert (ran.code, ran.err) == (2, "qkv: error: no such file: no.en\n")
+
+
+def test_options_of_sampling_without_sampling_are_refused(command: Command, toy_run: Path) -> None:
+    ran = command("translate", toy_run, "--top-k", "3", given=text(SOURCES))
+    assert ran.code == 2
+    assert "add --sample" in ran.err
 
 
 def test_a_dry_run_takes_the_settings_of_prepared_data(command: Command, toy_data: Path) -> None:

@@ -48,16 +48,19 @@ class Plan:
     def text(self, config: Config) -> str:
         """The settings and the plan, for a person."""
         lines = [f"{name} = {'none' if value is None else value}" for name, value in settings(config)]
-        gigabyte = 1e9
         lines += [
             "",
             f"parameters        {self.parameters:,}",
             f"a step            {self.rows_a_step:,} rows of {config.data.row_width} positions: up to "
             f"{self.positions_a_step:,} source and {self.positions_a_step:,} target tokens",
-            f"memory            about {self.memory / gigabyte:.1f} GB in float32 while training",
-            f"disk              about {self.disk / gigabyte:.1f} GB for checkpoints and weights, beside the data",
+            f"memory            about {_size(self.memory)} in float32 while training",
+            f"disk              about {_size(self.disk)} for checkpoints and weights, beside the data",
         ]
         return "\n".join(lines)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
 def _bytes_saved_for_a_row(config: Config) -> int:
