@@ -178,9 +178,12 @@ class RunDirectory:
         return steps
 
     def weights(self) -> Saved:
-        """The final weights, or while there are none the newest checkpoint's."""
+        """The final weights, or the newest checkpoint's while there are none, or older ones of a run that goes on."""
         if self.final.is_dir():
-            return read(self.final, weights_only=True)
+            final = read(self.final, weights_only=True)
+            newest = max((int(path.name[5:]) for path in self.checkpoints()), default=0)
+            if final.state.get("step", newest) >= newest:
+                return final
         saved = self.newest_sound_checkpoint(weights_only=True)
         if saved is None:
             raise CheckpointError(f"{self.path} has no weights yet; train it first")

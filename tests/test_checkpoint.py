@@ -259,3 +259,12 @@ def test_weights_can_be_read_by_whoever_may_read_the_rest(tmp_path: Path) -> Non
     checkpoint.write(tmp_path / "saved", {"weights": {"a": torch.zeros(2)}}, {"step": 1})
     modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "saved").iterdir()}
     assert len(modes) == 1
+
+
+def test_a_finished_run_that_goes_on_translates_with_what_it_learned_since(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    checkpoint.write(run.final, {"weights": {"a": torch.zeros(2)}}, {"step": 3})
+    run.save(3, {"weights": {"a": torch.ones(2)}}, {"step": 3}, keep=2)
+    assert run.weights().directory == run.final
+    run.save(5, {"weights": {"a": torch.ones(2)}}, {"step": 5}, keep=2)
+    assert run.weights().directory.name == "step-0000005"
