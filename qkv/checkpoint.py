@@ -31,7 +31,8 @@ from torch import Tensor
 
 import qkv
 from qkv.config import Config, from_json, settings, to_json
-from qkv.errors import CheckpointError, ConfigError, StorageError
+from qkv.errors import CheckpointError, ConfigError
+from qkv.storage import explained, sync, write_atomically
 
 Tensors = Mapping[str, Tensor]
 
@@ -201,7 +202,7 @@ def write(directory: Path, tensors: Mapping[str, Tensors], state: Mapping[str, A
         try:
             for name, group in tensors.items():
                 whole = {key: tensor.detach().cpu().contiguous() for key, tensor in group.items()}
-                save_file(whole, temporary / f"{name}.safetensors")
+                _save(whole, temporary / f"{name}.safetensors")
                 # The library lets nobody else read what it writes; a run is shared like its other files.
                 (temporary / f"{name}.safetensors").chmod(0o666 & ~_umask())
             (temporary / _STATE).write_text(json.dumps(state, indent=2) + "\n", encoding="utf-8")
@@ -209,11 +210,11 @@ def write(directory: Path, tensors: Mapping[str, Tensors], state: Mapping[str, A
             manifest = {"files": files, "qkv": qkv.__version__, "torch": torch.__version__}
             (temporary / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
             for path in [*temporary.iterdir(), temporary]:
-                _sync(path)
+                sync(path)
             if directory.exists():
                 shutil.rmtree(directory)
             temporary.rename(directory)
-            _sync(directory.parent)
+            sync(directory.parent)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -256,32 +257,13 @@ def final_state(state: Mapping[str, Any], weights: str) -> dict[str, Any]:
     return {"step": state["step"], "tokenizer": state["tokenizer"], "weights": weights}
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces a file by another in one instant, so that there is always a whole one."""
-    temporary = path.with_name(path.name + ".tmp")
-    with explained(path, len(content)):
-        try:
-            temporary.write_bytes(content)
-            _sync(temporary)
-            temporary.rename(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        _sync(path.parent)
-
-
-@contextmanager
-def explained(path: Path, needed: int) -> Iterator[None]:
-    """Turns what the file system refuses into an error that says what to do."""
+def _save(tensors: dict[str, Tensor], path: Path) -> None:
     try:
-        yield
-    except (OSError, SafetensorError) as error:
-        full = getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error)
-        if full:
-            raise StorageError(
-                f"the disk is full: {path} needs {needed:,} bytes; make room and give the same command again"
-            ) from error
-        raise StorageError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+        save_file(tensors, path)
+    except SafetensorError as error:
+        # What the file system said is hidden in the library's own words.
+        number = errno.ENOSPC if "No space left" in str(error) else errno.EIO
+        raise OSError(number, str(error)) from error
 
 
 def _described(path: Path) -> dict[str, Any]:
@@ -294,12 +276,3 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def _sync(path: Path) -> None:
-    """Makes the disk hold what was written, before anything relies on it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -315,7 +315,7 @@ def test_a_place_that_may_not_be_written_is_told(
     # Permission bits do not stop root; a read-only file system does.
     with small_disk(tmp_path / "disk", "ro") as disk:
         ran = command("train", corpus, "--output", disk / "run", *SMALL, *QUICKLY)
-        one_line(ran, 3, "no permission to write")
+        one_line(ran, 3, "cannot write", "Read-only file system")
         ran = command("train", "--data", toy_data, "--output", disk / "run", *QUICKLY)
         one_line(ran, 3, "cannot write", "Read-only file system")
 

@@ -15,9 +15,10 @@ import pytest
 import torch
 
 from qkv import checkpoint
-from qkv.checkpoint import RunDirectory, average, read, write, write_atomically
+from qkv.checkpoint import RunDirectory, average, read, write
 from qkv.errors import CheckpointError, ConfigError, StorageError
 from qkv.recipes import recipe
+from qkv.storage import write_atomically
 from tests import toy
 from tests.test_prepare_faults import small_disk
 
@@ -169,7 +170,7 @@ def test_a_really_full_disk_is_told_and_the_old_checkpoint_stays(tmp_path: Path)
         run.save(8, sized(10_000), STATE, keep=5)
 
 
-@pytest.mark.parametrize("call", ["save_file", "_sync", "_described"])
+@pytest.mark.parametrize("call", ["save_file", "sync", "_described"])
 def test_a_disk_that_fills_at_any_moment_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:

@@ -20,6 +20,7 @@ MAY_IMPORT = {
     # Ground: stands on nothing but itself.
     "qkv.errors": "",
     "qkv.progress": "",
+    "qkv.storage": "errors",
     "qkv.config": "errors",
     "qkv.recipes": "errors config",
     # Shelves of parts: never each other, and the config reaches no layer and no search.
@@ -29,12 +30,12 @@ MAY_IMPORT = {
     "qkv.search": "errors",
     # Assemblers: join parts.
     "qkv.models": "errors config data.batch layers",
-    "qkv.checkpoint": "qkv errors config text models",
-    "qkv.prepare": "qkv errors progress config text data",
+    "qkv.checkpoint": "qkv errors storage config text models",
+    "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
     "qkv.translate": "errors config text data.batch models search checkpoint devices",
     "qkv.training": (
-        "errors progress config text data layers models checkpoint devices prepare translate evaluate.scores"
+        "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
     ),
     # Applications: use assemblers.
     "qkv.evaluate": "errors",
@@ -54,6 +55,7 @@ WITHOUT_TORCH = [
     "qkv",
     "qkv.errors",
     "qkv.progress",
+    "qkv.storage",
     "qkv.config",
     "qkv.recipes",
     "qkv.text",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import fcntl
 import hashlib
 import json
-import os
 import platform
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +22,7 @@ from qkv.config import Config
 from qkv.data.corpus import Corpus
 from qkv.errors import ConfigError, StorageError, TextError
 from qkv.prepare.report import summarise
+from qkv.storage import readable_size, sync
 from qkv.text.files import pair_files
 from qkv.text.subwords import Tokenizer
 
@@ -140,12 +139,10 @@ def workplace(output: Path, needed: int) -> Iterator[Path]:
     """A directory to write into beside `output`; it is gone afterwards unless it was published."""
     place = output.parent / f".{output.name}.partial"
     output.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(output.parent, os.W_OK):
-        raise StorageError(f"no permission to write in {output.parent}")
     free = shutil.disk_usage(output.parent).free
     if free < needed:
         raise StorageError(
-            f"preparing {output} needs about {_megabytes(needed)}, and only {_megabytes(free)} are free there"
+            f"preparing {output} needs about {readable_size(needed)}, and only {readable_size(free)} are free there"
         )
     place.mkdir(exist_ok=True)
     lock_path = place / "lock"
@@ -168,10 +165,7 @@ def publish(place: Path, output: Path, request: Request) -> None:
     """Writes the manifest and moves the finished directory to its place."""
     shutil.rmtree(place / WORK)
     (place / "lock").unlink()
-    files = {
-        path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path, sync=True)}
-        for path in sorted(place.iterdir())
-    }
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(place.iterdir())}
     manifest = {
         "format": _FORMAT,
         "fingerprint": request.fingerprint,
@@ -186,26 +180,11 @@ def publish(place: Path, output: Path, request: Request) -> None:
         "files": files,
     }
     write_json(place / MANIFEST, manifest)
-    _sha256(place / MANIFEST, sync=True)
+    for path in [*place.iterdir(), place]:
+        sync(path)
     # Over an empty directory this succeeds; over anything else it fails, so that nothing is lost.
     place.rename(output)
-    _sync_directory(output.parent)
-
-
-@contextlib.contextmanager
-def storage_told(output: Path) -> Iterator[None]:
-    """Turns what the file system refuses into one clear line."""
-    try:
-        yield
-    except OSError as error:
-        where = error.filename or output
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageError(
-                f"the disk is full: {output} could not be prepared; free some space or choose another place"
-            ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise StorageError(f"no permission to write {where}") from error
-        raise StorageError(f"{where}: {error.strerror or error}") from error
+    sync(output.parent)
 
 
 def text_bytes(paths: Sequence[Path]) -> int:
@@ -256,23 +235,12 @@ def _differences(manifest: Mapping[str, Any], request: Request) -> Iterator[str]
             yield f"the {role} files are not the same"
 
 
-def _sha256(path: Path, *, sync: bool = False) -> str:
+def _sha256(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            if sync:
-                os.fsync(file.fileno())
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    return digest
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _empty(directory: Path, *, keep: Path) -> None:
@@ -281,7 +249,3 @@ def _empty(directory: Path, *, keep: Path) -> None:
             shutil.rmtree(path)
         elif path != keep:
             path.unlink()
-
-
-def _megabytes(count: int) -> str:
-    return f"{max(1, count >> 20):,} MiB"

@@ -21,7 +21,6 @@ from qkv.prepare.directory import (
     publish,
     require_pairs,
     space_needed,
-    storage_told,
     text_bytes,
     workplace,
     write_json,
@@ -31,6 +30,7 @@ from qkv.prepare.encode import Encoder, learn_vocabulary, take_tokenizer
 from qkv.prepare.report import DropLog, reasons
 from qkv.prepare.split import find_overlap, hold_out
 from qkv.prepare.workers import Workers, cores
+from qkv.storage import explained
 from qkv.text.cleaning import RULES, UNUSABLE
 from qkv.text.files import pair_files
 from qkv.text.subwords import Tokenizer
@@ -61,7 +61,7 @@ def prepare(
     require_pairs(roles)
     if tokenizer is not None:
         Tokenizer.load(tokenizer)
-    with storage_told(output):
+    with explained(output):
         request = Request.of(config, {**roles, "tokenizer": [tokenizer] if tokenizer is not None else []})
         if (there := existing(output, request)) is not None:
             return there

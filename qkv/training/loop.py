@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from qkv.checkpoint import RunDirectory, Saved, final_state, read, write, write_atomically
+from qkv.checkpoint import RunDirectory, Saved, final_state, read, write
 from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches, Marks
@@ -21,6 +21,7 @@ from qkv.errors import CheckpointError, TrainingError
 from qkv.models.build import build
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
+from qkv.storage import write_atomically
 from qkv.training.averaging import FINAL, MovingAverage
 from qkv.training.objective import Reader, reader, translation_loss
 from qkv.training.optimizer import build_optimizer, learning_rate

@@ -10,6 +10,7 @@ from qkv.config import Config, settings
 from qkv.data.batch import Packed
 from qkv.layers.loss import CHUNK
 from qkv.models.build import assemble, count_parameters
+from qkv.storage import readable_size
 
 _FLOAT = 4
 
@@ -53,14 +54,10 @@ class Plan:
             f"parameters        {self.parameters:,}",
             f"a step            {self.rows_a_step:,} rows of {config.data.row_width} positions: up to "
             f"{self.positions_a_step:,} source and {self.positions_a_step:,} target tokens",
-            f"memory            about {_size(self.memory)} in float32 while training",
-            f"disk              about {_size(self.disk)} for checkpoints and weights, beside the data",
+            f"memory            about {readable_size(self.memory)} in float32 while training",
+            f"disk              about {readable_size(self.disk)} for checkpoints and weights, beside the data",
         ]
         return "\n".join(lines)
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
 def _bytes_saved_for_a_row(config: Config) -> int:

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from qkv.checkpoint import explained, write_atomically
 from qkv.errors import MissingExtraError
 from qkv.progress import clear, duration, write_line
+from qkv.storage import explained, write_atomically
 
 
 class Log:

@@ -1,0 +1,56 @@
+"""Writing that a crash leaves whole, and one clear line for what the file system refuses."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from qkv.errors import StorageError
+
+_UNITS = {"GB": 1e9, "MB": 1e6, "kB": 1e3}
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replaces a file by another in one instant, so that there is always a whole one."""
+    temporary = path.with_name(path.name + ".tmp")
+    with explained(path, len(content)):
+        try:
+            temporary.write_bytes(content)
+            sync(temporary)
+            temporary.rename(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Makes the disk hold what was written to a file or directory, before anything relies on it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def explained(path: Path, needed: int | None = None) -> Iterator[None]:
+    """Turns what the file system refuses into an error that says what to do; `needed` bytes, if that is known."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            what = "cannot be written" if needed is None else f"needs {needed:,} bytes"
+            raise StorageError(f"the disk is full: {path} {what}; make room and give the same command again") from error
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def readable_size(count: int) -> str:
+    """A number of bytes as a person reads it: `1.3 MB`."""
+    for name, unit in _UNITS.items():
+        if count >= unit:
+            return f"{count / unit:,.1f} {name}"
+    return f"{count} bytes"

@@ -1,0 +1,43 @@
+"""What the file system refuses, as a person reads it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from qkv.errors import StorageError
+from qkv.storage import explained, readable_size
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (262_144, "262.1 kB"),
+        (1_340_000, "1.3 MB"),
+        (2_500_000_000, "2.5 GB"),
+        (7_300_000_000_000, "7,300.0 GB"),
+    ],
+)
+def test_a_size_is_told_in_a_unit_that_fits_it(count: int, told: str) -> None:
+    assert readable_size(count) == told
+
+
+@pytest.mark.parametrize(
+    ("number", "needed", "told"),
+    [
+        (errno.ENOSPC, 1234, "the disk is full: here needs 1,234 bytes; make room and give the same command again"),
+        (errno.EDQUOT, None, "the disk is full: here cannot be written; make room and give the same command again"),
+        (errno.EROFS, 1234, "cannot write here: Read-only file system"),
+        (errno.EACCES, None, "cannot write here: Permission denied"),
+    ],
+)
+def test_a_refusal_says_what_to_do(number: int, needed: int | None, told: str) -> None:
+    with pytest.raises(StorageError) as raised, explained(Path("here"), needed):
+        raise OSError(number, os.strerror(number), "somewhere inside")
+    assert str(raised.value) == told
