@@ -43,16 +43,18 @@ class ModelConfig:
     """The most positions a sentence may have where positions are learned; the others know no end."""
 
     def __post_init__(self) -> None:
-        for name in ("width", "heads", "hidden", "encoder_layers", "decoder_layers", "longest"):
-            _at_least(1, f"model.{name}", getattr(self, name))
-        _between(0.0, 1.0, "model.dropout", self.dropout)
+        for name in ("width", "heads", "hidden", "longest"):
+            _within(1, 1 << 20, f"model.{name}", getattr(self, name))
+        for name in ("encoder_layers", "decoder_layers"):
+            _within(1, 1000, f"model.{name}", getattr(self, name))
+        _between(0, 1, "model.dropout", self.dropout)
         if None in (self.key_width, self.value_width) and self.width % self.heads:
             step = math.lcm(self.heads, 2)
             nearest = step * max(1, self.width // step)
             raise ConfigError(f"model.width {self.width} does not divide into {self.heads} heads; try {nearest}")
         for name, head_width in (("key_width", self.key_width), ("value_width", self.value_width)):
             if head_width is not None:
-                _at_least(1, f"model.{name}", head_width)
+                _within(1, 1 << 20, f"model.{name}", head_width)
         if self.width % 2:
             raise ConfigError(f"model.width {self.width} is odd; positions come in pairs of sine and cosine")
         if self.positions == "rotary" and self.head_key_width % 2:
@@ -88,8 +90,8 @@ class TextConfig:
     def __post_init__(self) -> None:
         _at_least(1, "text.sample_lines", self.sample_lines)
         _at_least(1, "text.segmentations", self.segmentations)
-        _at_least(0, "text.reserved", self.reserved)
-        _at_least(1, "text.vocabulary", self.vocabulary)
+        _within(0, 10_000, "text.reserved", self.reserved)
+        _within(1, 1_000_000, "text.vocabulary", self.vocabulary)
         _at_least(0, "text.sampling_alpha", self.sampling_alpha)
         if self.segmentations > 1 and self.algorithm != "unigram":
             raise ConfigError("text.segmentations samples subwords, which only text.algorithm=unigram can do")
@@ -113,7 +115,7 @@ class DataConfig:
     """Leave out training pairs that stand in a test set, instead of only warning."""
 
     def __post_init__(self) -> None:
-        _at_least(4, "data.row_width", self.row_width)
+        _within(4, 1 << 16, "data.row_width", self.row_width)
         _at_least(1, "data.held_out", self.held_out)
         _at_least(1, "data.max_bytes", self.max_bytes)
         if self.max_ratio < 1:
@@ -174,7 +176,7 @@ class TrainingConfig:
             _at_least(0, f"training.{name}", getattr(self, name))
         _between(0, 1 << 32, "training.seed", self.seed)
         for name in ("label_smoothing", "moving_average", "decay_from", "beta1", "beta2"):
-            _between(0.0, 1.0, f"training.{name}", getattr(self, name))
+            _between(0, 1, f"training.{name}", getattr(self, name))
         if self.learning_rate <= 0:
             raise ConfigError(f"training.learning_rate is {self.learning_rate}; it must be above 0")
         if self.clip is not None and self.clip <= 0:
@@ -197,10 +199,11 @@ class SearchConfig:
     """A longer source is cut here, with a warning."""
 
     def __post_init__(self) -> None:
-        for name in ("beam", "batch_tokens", "longest_source"):
+        _within(1, 1000, "search.beam", self.beam)
+        for name in ("batch_tokens", "longest_source"):
             _at_least(1, f"search.{name}", getattr(self, name))
         _at_least(0, "search.extra_length", self.extra_length)
-        _between(0.0, 100.0, "search.length_penalty", self.length_penalty)
+        _between(0, 100, "search.length_penalty", self.length_penalty)
 
 
 @dataclass(frozen=True)
@@ -233,13 +236,8 @@ class Config:
         )
 
 
-def override(config: Config, name: str, value: str) -> Config:
-    """The config with one setting replaced, as `--set training.steps=500` asks."""
-    return override_all(config, {name: value})
-
-
 def override_all(config: Config, values: Mapping[str, str]) -> Config:
-    """The config with several settings replaced at once: only all of them together must make sense."""
+    """The config with settings replaced as `--set training.steps=500` asks: only all together must make sense."""
     known = dict(settings(config))
     changes: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
@@ -318,7 +316,7 @@ _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
 
 def _parse(name: str, text: str, kind: Any) -> Any:
     candidates: list[Any] = [_WORDS[text.lower()]] if text.lower() in _WORDS else []
-    for number in (int, float):
+    for number in (int, float, _whole_number):
         try:
             candidates.append(number(text.replace("_", "")))
         except ValueError:
@@ -327,6 +325,14 @@ def _parse(name: str, text: str, kind: Any) -> Any:
         if _fits(candidate, kind):
             return candidate
     raise ConfigError(f"{name} takes {_describe(kind)}, not {text!r}")
+
+
+def _whole_number(text: str) -> int:
+    """The whole number that `1e3` is; beyond 2^53 such a number is no longer exact."""
+    number = float(text)
+    if not number.is_integer() or abs(number) > 1 << 53:
+        raise ValueError(text)
+    return int(number)
 
 
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "none"}
@@ -354,6 +360,13 @@ def _at_least(least: int, name: str, value: float) -> None:
         raise ConfigError(f"{name} is {value}; it must be at least {least}")
 
 
-def _between(low: float, high: float, name: str, value: float) -> None:
+def _within(least: int, most: int, name: str, value: int) -> None:
+    """For what memory is taken by: the most is far beyond use, and far below what would bring a machine down."""
+    _at_least(least, name, value)
+    if value > most:
+        raise ConfigError(f"{name} is {value}; it must be at most {most}")
+
+
+def _between(low: int, high: int, name: str, value: float) -> None:
     if not low <= value < high:
-        raise ConfigError(f"{name} is {value}; it must be at least {low:g} and below {high:g}")
+        raise ConfigError(f"{name} is {value}; it must be at least {low} and below {high}")

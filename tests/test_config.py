@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qkv
-from qkv.config import Config, ModelConfig, from_json, override, override_all, settings, to_json
+from qkv.config import Config, ModelConfig, from_json, override_all, settings, to_json
 from qkv.errors import ConfigError
 from qkv.recipes import RECIPES, recipe
 
@@ -49,15 +49,15 @@ def kind_of(name: str) -> Any:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_can_be_set_to_what_it_is(name: str) -> None:
-    assert override(Config(), name, str(SETTINGS[name])) == Config()
+    assert override_all(Config(), {name: str(SETTINGS[name])}) == Config()
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if typing.get_origin(kind_of(name)) is Literal])
 def test_every_choice_can_be_chosen_and_nothing_else(name: str) -> None:
     for choice in typing.get_args(kind_of(name)):
-        assert dict(settings(override(Config(), name, choice)))[name] == choice
+        assert dict(settings(override_all(Config(), {name: choice})))[name] == choice
     with pytest.raises(ConfigError, match=f"{name} takes .*{choice}, not 'xyzzy'"):
-        override(Config(), name, "xyzzy")
+        override_all(Config(), {name: "xyzzy"})
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,9 @@ def test_every_choice_can_be_chosen_and_nothing_else(name: str) -> None:
     [
         ("training.steps", "500", 500),
         ("training.steps", "100_000", 100_000),
+        ("training.steps", "1e3", 1000),
+        ("training.steps", "2.5e5", 250_000),
+        ("training.learning_rate", "1e0", 1.0),
         ("model.dropout", "0.25", 0.25),
         ("model.dropout", "0", 0),
         ("training.learning_rate", "3e-4", 3e-4),
@@ -84,7 +87,7 @@ def test_every_choice_can_be_chosen_and_nothing_else(name: str) -> None:
     ],
 )
 def test_an_override_has_the_type_of_its_setting(name: str, text: str, value: object) -> None:
-    changed = dict(settings(override(Config(), name, text)))
+    changed = dict(settings(override_all(Config(), {name: text})))
     assert changed == {**SETTINGS, name: value}
     assert type(changed[name]) is type(value)
 
@@ -94,6 +97,9 @@ def test_an_override_has_the_type_of_its_setting(name: str, text: str, value: ob
     [
         ("training.steps", "many", "training.steps takes a whole number, not 'many'"),
         ("training.steps", "1.5", "training.steps takes a whole number, not '1.5'"),
+        ("training.steps", "1e-1", "training.steps takes a whole number, not '1e-1'"),
+        ("training.steps", "1e30", "training.steps takes a whole number, not '1e30'"),
+        ("training.steps", "1e999", "training.steps takes a whole number, not '1e999'"),
         ("training.steps", "true", "training.steps takes a whole number, not 'true'"),
         ("training.steps", "none", "training.steps takes a whole number, not 'none'"),
         ("training.steps", "", "training.steps takes a whole number, not ''"),
@@ -109,7 +115,7 @@ def test_an_override_has_the_type_of_its_setting(name: str, text: str, value: ob
 )
 def test_a_value_of_the_wrong_type_is_named(name: str, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        override(Config(), name, text)
+        override_all(Config(), {name: text})
     assert str(caught.value).startswith(complaint)
 
 
@@ -127,20 +133,20 @@ def test_a_value_of_the_wrong_type_is_named(name: str, text: str, complaint: str
 )
 def test_a_wrong_name_gets_a_suggestion(wrong: str, right: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        override(Config(), wrong, "1")
+        override_all(Config(), {wrong: "1"})
     assert str(caught.value) == f"no setting is called {wrong!r}; did you mean {right!r}?"
 
 
 @pytest.mark.parametrize("name", ["xyzzy", "", "model.", "."])
 def test_a_name_like_no_other_is_told_where_to_look(name: str) -> None:
     with pytest.raises(ConfigError, match=r"no setting is called '.*'; "):
-        override(Config(), name, "1")
+        override_all(Config(), {name: "1"})
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if name[-1].isalpha()])
 def test_a_name_that_misses_its_last_letter_is_understood(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        override(Config(), name[:-1], "1")
+        override_all(Config(), {name[:-1]: "1"})
     assert str(caught.value).endswith(f"did you mean {name!r}?")
 
 
@@ -184,7 +190,12 @@ def test_settings_that_make_sense_only_together_can_be_set_together() -> None:
         ({"training.beta2": "1"}, "training.beta2 is 1; it must be at least 0 and below 1"),
         ({"training.epsilon": "-1e-9"}, "training.epsilon is -1e-09; it must be at least 0"),
         ({"training.weight_decay": "-0.1"}, "training.weight_decay is -0.1; it must be at least 0"),
-        ({"training.seed": "-1"}, "training.seed is -1; it must be at least 0"),
+        ({"training.seed": "-1"}, "training.seed is -1; it must be at least 0 and below 4294967296"),
+        ({"text.vocabulary": "1000000000"}, "text.vocabulary is 1000000000; it must be at most 1000000"),
+        ({"model.decoder_layers": "1000000000"}, "model.decoder_layers is 1000000000; it must be at most 1000"),
+        ({"model.hidden": "1000000000000"}, "model.hidden is 1000000000000; it must be at most 1048576"),
+        ({"data.row_width": "1000000000"}, "data.row_width is 1000000000; it must be at most 65536"),
+        ({"search.beam": "1000000000"}, "search.beam is 1000000000; it must be at most 1000"),
         ({"search.beam": "0"}, "search.beam is 0; it must be at least 1"),
         ({"search.extra_length": "-1"}, "search.extra_length is -1; it must be at least 0"),
     ],
@@ -225,7 +236,7 @@ def test_any_values_survive_json(
 @given(st.sampled_from(sorted(SETTINGS)), st.text())
 def test_any_text_is_a_value_or_a_mistake_that_is_explained(name: str, text: str) -> None:
     try:
-        config = override(Config(), name, text)
+        config = override_all(Config(), {name: text})
     except ConfigError:
         return
     assert from_json(to_json(config)) == config
