@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from qkv.data.packing import scramble
 from qkv.errors import TextError
 from qkv.prepare.clean import FATES, CleanCorpus, Hashes, text_hashes
 from qkv.prepare.report import first_places, named
@@ -134,9 +135,6 @@ def _threshold(corpus: CleanCorpus, limit: int, available: int, seed: int) -> np
 
 
 def _priorities(hashes: Hashes, seed: int) -> npt.NDArray[np.uint64]:
-    """A number for each source that looks random and depends on the seed (the finaliser of SplitMix64)."""
+    """A number for each source that looks random and depends on the seed."""
     salt = int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "little")
-    mixed = hashes[:, 0] ^ np.uint64(salt)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    return scramble(hashes[:, 0] ^ np.uint64(salt))
