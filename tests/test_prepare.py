@@ -353,3 +353,96 @@ def test_a_given_tokenizer_is_used(tmp_path: Path, corpus: Path) -> None:
 def test_a_tokenizer_that_was_learned_can_be_loaded_alone(tmp_path: Path, corpus: Path) -> None:
     prepared = prepare([corpus], tmp_path / "out", CONFIG)
     assert Tokenizer.load(tmp_path / "out" / "tokenizer.model").size == prepared.tokenizer().size == 400
+
+
+def test_a_pair_is_a_duplicate_only_as_a_whole_and_whatever_stands_between(tmp_path: Path) -> None:
+    """Sources with several translations, each of them twice, so that neighbours of one source are not alike."""
+    pairs = sentences(60)
+    several = [(pairs[source][0], pairs[target][1]) for source in range(0, 60, 2) for target in (7, 21, 40)]
+    corpus = write_tsv(tmp_path / "corpus.tsv", pairs + several + several)
+    prepared = prepare([corpus], tmp_path / "out", CONFIG.with_changes(data={"held_out": 1}))
+    assert len({*pairs, *several}) == 60 + 90 - 1
+    first = {pair: line for line, pair in reversed([*enumerate(pairs + several + several, start=1)])}
+    expected = [line for line, pair in enumerate(pairs + several + several, start=1) if first[pair] != line]
+    assert [line for line, rule in dropped(prepared) if rule == "duplicate"] == expected
+
+
+@pytest.mark.parametrize(("line", "told"), [("five words are not enough", 0), ("but six words are just enough", 1)])
+def test_one_side_of_a_test_pair_tells_from_six_words_on(tmp_path: Path, corpus: Path, line: str, told: int) -> None:
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\tune traduction\n")
+    test = write_tsv(tmp_path / "test.tsv", [(line, "une autre")])
+    prepared = prepare([corpus], tmp_path / "out", CONFIG, test=[test])
+    assert prepared.report["overlap"]["test"]["lines"] == told
+
+
+@pytest.fixture
+def uneven(tmp_path: Path) -> Path:
+    """Pairs of four to seven words, so that rows of some widths hold only a part of them."""
+    cut = [
+        (source.split()[: 4 + n % 4], target.split()[: 4 + n % 4]) for n, (source, target) in enumerate(sentences(300))
+    ]
+    return write_tsv(tmp_path / "uneven.tsv", [(" ".join(source), " ".join(target)) for source, target in cut])
+
+
+def longest_sides(prepared: Prepared) -> list[int]:
+    """Of every pair, the ids of its longer side."""
+    corpora = [prepared.corpus(name) for name in ("train", "valid")]
+    return [max(map(len, corpus.pair(index))) for corpus in corpora for index in range(len(corpus))]
+
+
+def test_a_pair_that_just_fits_a_row_stays_and_one_that_just_does_not_is_told(tmp_path: Path, uneven: Path) -> None:
+    wide = prepare([uneven], tmp_path / "wide", CONFIG)
+    lengths = longest_sides(wide)
+    # Beside its ids, each side of a pair has one mark.
+    for width in (max(lengths) + 1, max(lengths)):
+        config = CONFIG.with_changes(data={"row_width": width})
+        prepared = prepare([uneven], tmp_path / str(width), config, tokenizer=tmp_path / "wide" / "tokenizer.model")
+        assert sorted(longest_sides(prepared)) == sorted(length for length in lengths if length + 1 <= width)
+        lost = sum(length + 1 > width for length in lengths)
+        assert [rule for _, rule in dropped(prepared)] == ["too many tokens"] * lost
+
+
+def test_other_cuts_of_a_pair_fit_its_row_and_a_pair_without_room_is_lost_once(tmp_path: Path, uneven: Path) -> None:
+    text = {"algorithm": "unigram", "vocabulary": 320}
+    wide = prepare([uneven], tmp_path / "wide", CONFIG.with_changes(text=text))
+    width = max(longest_sides(wide))
+    lost = longest_sides(wide).count(width)
+    # Where all cuts are equally likely most are longer than the best one.
+    config = CONFIG.with_changes(text={**text, "segmentations": 3, "sampling_alpha": 0.0}, data={"row_width": width})
+    narrow = prepare([uneven], tmp_path / "narrow", config, tokenizer=tmp_path / "wide" / "tokenizer.model")
+    assert max(longest_sides(narrow)) == width - 1
+    assert [rule for _, rule in dropped(narrow)] == ["too many tokens"] * lost
+    assert len(narrow.corpus("train")) == 3 * (300 - lost - len(narrow.corpus("valid")))
+
+
+def test_the_same_text_is_cut_in_another_way_on_each_line(tmp_path: Path) -> None:
+    pairs = sentences(200)
+    corpus = write_tsv(tmp_path / "corpus.tsv", [(pairs[n // 4][0], target) for n, (_, target) in enumerate(pairs)])
+    config = CONFIG.with_changes(
+        text={"algorithm": "unigram", "segmentations": 2, "sampling_alpha": 0.0, "vocabulary": 320}
+    )
+    prepared = prepare([corpus], tmp_path / "out", config)
+    texts_of, train = texts(prepared, "train"), prepared.corpus("train")
+    cuts: dict[str, set[tuple[int, ...]]] = {}
+    for index in range(len(train) // 2, len(train)):
+        cuts.setdefault(texts_of[index][0], set()).add(tuple(train.pair(index)[0]))
+    assert sum(len(ways) > 1 for ways in cuts.values()) > len(cuts) / 2
+
+
+def test_a_given_tokenizer_larger_than_asked_for_is_refused(tmp_path: Path, corpus: Path) -> None:
+    path = prepare([corpus], tmp_path / "first", CONFIG).directory / "tokenizer.model"
+    with pytest.raises(ConfigError, match=r"has 400 subwords and text\.vocabulary is 399"):
+        prepare([corpus], tmp_path / "second", CONFIG.with_changes(text={"vocabulary": 399}), tokenizer=path)
+
+
+def test_the_vocabulary_is_learned_from_all_parts_of_the_corpus(tmp_path: Path) -> None:
+    """The second half is in letters that the first has not: a sample of its beginning would not know them."""
+    cyrillic = str.maketrans("abdeiklmnorstu", "абдеиклмнорсту")
+    pairs = sentences(300)
+    pairs[150:] = [(source.translate(cyrillic), target.translate(cyrillic)) for source, target in pairs[150:]]
+    corpus = write_tsv(tmp_path / "corpus.tsv", pairs)
+    config = CONFIG.with_changes(text={"sample_lines": 100, "vocabulary": 310})
+    tokenizer = prepare([corpus], tmp_path / "out", config).tokenizer()
+    for source, _ in (pairs[0], pairs[-1]):
+        assert not [one for one in map(tokenizer.piece, tokenizer.encode(source)) if one.startswith("<0x")]
