@@ -6,11 +6,13 @@ run/data/                  the prepared corpus, where training prepared it
 run/log.jsonl              one JSON object a report
 run/checkpoints/step-N/    weights, optimizer and training state after step N, with a manifest
 run/final/                 the finished run's weights, with a manifest
-run/lock                   held by the process that trains
+run/lock                   held by the process that writes to the run
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import errno
 import fcntl
 import hashlib
@@ -19,7 +21,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import qkv
-from qkv.config import Config, from_json, settings, to_json
-from qkv.errors import CheckpointError, ConfigError
+from qkv.config import Config, ModelConfig, from_json, settings, to_json
+from qkv.errors import CheckpointError, ConfigError, StorageError
 from qkv.storage import explained, sync, write_atomically
 
 Tensors = Mapping[str, Tensor]
@@ -91,6 +92,10 @@ class RunDirectory:
         return self.path / "log.jsonl"
 
     @property
+    def lock(self) -> Path:
+        return self.path / "lock"
+
+    @property
     def final(self) -> Path:
         return self.path / "final"
 
@@ -105,17 +110,18 @@ class RunDirectory:
         """Whether there is something that training has made."""
         return bool(self.checkpoints()) or self.final.is_dir()
 
-    @contextmanager
+    @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Inside, no other process trains this run; the lock goes with the process, however that ends."""
-        with explained(self.path, 0):
+        """Inside, no other process writes to this run; the lock goes with the process, however that ends."""
+        with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / "lock").open("wb")
+        with explained(self.lock):
+            lock = self.lock.open("wb")
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise ConfigError(f"another process is training {self.path} right now; wait for it") from error
+                raise ConfigError(f"another process is at work on {self.path} right now; wait for it") from error
             yield
 
     def check(self, config: Config) -> None:
@@ -123,13 +129,38 @@ class RunDirectory:
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"not a directory: {self.path}; give --output a new one")
         # Also where nothing was learned yet: it may be somebody else's config.json.
-        before = dict(settings(self.config())) if self.config_file.exists() else {}
-        if self.learned and before:
+        kept = self.config() if self.config_file.exists() else None
+        directory, state = self._newest_state()
+        before = {f"model.{name}": value for name, value in state.get("model", {}).items()}
+        if kept is not None:
+            self.require_model(kept.model, directory, state)
+            before = dict(settings(kept))
+        if self.learned:
             now = dict(settings(config))
-            changed = [name for name in now if now[name] != before[name] and name not in MAY_CHANGE]
+            changed = [name for name in before if now[name] != before[name] and name not in MAY_CHANGE]
             if changed:
                 differences = ", ".join(f"{name} was {before[name]}, now {now[name]}" for name in changed)
                 raise ConfigError(f"{self.path} was begun with other settings ({differences}); use another --output")
+
+    def require_model(self, model: ModelConfig, directory: Path, state: Mapping[str, Any]) -> None:
+        """The settings of the model must be those its weights were learned with: many change no tensor's shape."""
+        now = dataclasses.asdict(model)
+        # What this version knows and an older one did not had its default then.
+        learned = {**dataclasses.asdict(ModelConfig()), **state["model"]} if "model" in state else now
+        changed = ", ".join(
+            f"model.{name} from {learned[name]} to {now[name]}" for name in now if learned[name] != now[name]
+        )
+        if changed:
+            raise CheckpointError(
+                f"{self.config_file} was changed since {directory.name} was written: {changed}; change that back"
+            )
+
+    def _newest_state(self) -> tuple[Path, dict[str, Any]]:
+        """The newest state that can be read, and where; whether the tensors beside it are sound is not looked at."""
+        for directory in [*reversed(self.checkpoints()), self.final]:
+            with contextlib.suppress(CheckpointError):
+                return directory, read_state(directory)
+        return self.final, {}
 
     def begin(self, config: Config) -> None:
         """Keeps the settings; those of a run that has learned something may change only where that does no harm."""
@@ -139,7 +170,7 @@ class RunDirectory:
     def checkpoints(self) -> list[Path]:
         """The checkpoints there are, oldest first."""
         found = [path for path in (self.path / "checkpoints").glob("step-*") if path.name[5:].isdigit()]
-        return sorted(found, key=lambda path: int(path.name[5:]))
+        return sorted(found, key=step_of)
 
     def newest_sound_checkpoint(self, *, weights_only: bool = False) -> Saved | None:
         """The newest checkpoint that is what its manifest says, if there are any; damaged ones are named."""
@@ -170,25 +201,30 @@ class RunDirectory:
         """Makes the mean of the newest checkpoints the final weights; tells their steps."""
         if count < 1:
             raise ConfigError(f"cannot average {count} checkpoints; give 1 or more")
-        chosen = self.checkpoints()[-count:]
-        if len(chosen) < count:
-            raise ConfigError(f"{self.path} has {len(chosen)} checkpoints, fewer than {count}")
-        steps = [int(path.name[5:]) for path in chosen]
-        state = read(chosen[-1], weights_only=True).state
-        write(self.final, {"weights": average(chosen)}, final_state(state, "checkpoints"))
-        return steps
+        with self.held():
+            chosen = self.checkpoints()[-count:]
+            if len(chosen) < count:
+                raise ConfigError(f"{self.path} has {len(chosen)} checkpoints, fewer than {count}")
+            state = final_state(read_state(chosen[-1]), "checkpoints")
+            write(self.final, {"weights": average(chosen)}, state)
+        return [step_of(path) for path in chosen]
 
     def weights(self) -> Saved:
         """The final weights, or the newest checkpoint's while there are none, or older ones of a run that goes on."""
         if self.final.is_dir():
             final = read(self.final, weights_only=True)
-            newest = max((int(path.name[5:]) for path in self.checkpoints()), default=0)
+            newest = max(map(step_of, self.checkpoints()), default=0)
             if final.state.get("step", newest) >= newest:
                 return final
         saved = self.newest_sound_checkpoint(weights_only=True)
         if saved is None:
             raise CheckpointError(f"{self.path} has no weights yet; train it first")
         return saved
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step after which a checkpoint was written."""
+    return int(checkpoint.name[5:])
 
 
 def write(directory: Path, tensors: Mapping[str, Tensors], state: Mapping[str, Any]) -> None:
@@ -222,25 +258,48 @@ def write(directory: Path, tensors: Mapping[str, Tensors], state: Mapping[str, A
 
 def read(directory: Path, *, weights_only: bool = False) -> Saved:
     """What `write` wrote, verified against its manifest."""
-    try:
-        manifest = json.loads((directory / _MANIFEST).read_text(encoding="utf-8"))
-        expected = {str(name): dict(one) for name, one in manifest["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{directory} is damaged: its {_MANIFEST} cannot be read") from error
+    expected = _manifest(directory)
     wanted = {_STATE, "weights.safetensors"} | {name for name in expected if not weights_only}
     tensors: dict[str, dict[str, Tensor]] = {}
     for name in sorted(wanted):
-        path = directory / name
-        if path.parent != directory or not path.is_file() or _described(path) != expected.get(name):
-            raise CheckpointError(f"{path} is damaged: it is not what was saved")
-        if name.endswith(".safetensors"):
+        path = _verified(directory, name, expected)
+        if path.suffix == ".safetensors":
             try:
                 mapped = load_file(path)
             except SafetensorError as error:
                 raise CheckpointError(f"{path} is damaged: {error}") from error
             # Copies: what is only mapped into memory would crash this process if somebody wrote over the file.
-            tensors[name.removesuffix(".safetensors")] = {key: tensor.clone() for key, tensor in mapped.items()}
-    return Saved(directory, tensors, json.loads((directory / _STATE).read_text(encoding="utf-8")))
+            tensors[path.stem] = {key: tensor.clone() for key, tensor in mapped.items()}
+    return Saved(directory, tensors, read_state(directory))
+
+
+def read_state(directory: Path) -> dict[str, Any]:
+    """The state that `write` wrote, without the tensors."""
+    path = _verified(directory, _STATE, _manifest(directory))
+    state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return state
+
+
+def _manifest(directory: Path) -> dict[str, dict[str, Any]]:
+    try:
+        manifest = json.loads((directory / _MANIFEST).read_text(encoding="utf-8"))
+        return {str(name): dict(one) for name, one in manifest["files"].items()}
+    except PermissionError as error:
+        raise StorageError(f"cannot read {directory / _MANIFEST}: {error.strerror}") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{directory} is damaged: its {_MANIFEST} cannot be read") from error
+
+
+def _verified(directory: Path, name: str, expected: Mapping[str, Mapping[str, Any]]) -> Path:
+    """The path of a file that is what the manifest says."""
+    path = directory / name
+    try:
+        sound = path.parent == directory and path.is_file() and _described(path) == expected.get(name)
+    except PermissionError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    if not sound:
+        raise CheckpointError(f"{path} is damaged: it is not what was saved")
+    return path
 
 
 def average(checkpoints: list[Path]) -> dict[str, Tensor]:
@@ -253,8 +312,9 @@ def average(checkpoints: list[Path]) -> dict[str, Tensor]:
 
 
 def final_state(state: Mapping[str, Any], weights: str) -> dict[str, Any]:
-    """What is kept beside the final weights: the step they are of, the tokenizer they know, and how they were made."""
-    return {"step": state["step"], "tokenizer": state["tokenizer"], "weights": weights}
+    """What is kept beside the final weights: when the run ended, what the weights belong to, how they were made."""
+    kept = {name: state[name] for name in ("step", "tokenizer", "model") if name in state}
+    return {**kept, "weights": weights}
 
 
 def _save(tensors: dict[str, Tensor], path: Path) -> None:

@@ -70,11 +70,15 @@ class Translator:
         """The translator of a run directory: its final weights, or the newest checkpoint's while it is training."""
         run = RunDirectory.open(Path(path))
         config = run.config()
-        if not run.tokenizer_file.is_file():
-            raise CheckpointError(f"{run.path} has no tokenizer.model; train it first")
-        tokenizer = Tokenizer.load(run.tokenizer_file)
         where = choose_device(device)
         saved = run.weights()
+        if not run.tokenizer_file.is_file():
+            raise CheckpointError(
+                f"{run.tokenizer_file} is missing; give the command that trained the run again, or copy the file from "
+                "the data it was trained on"
+            )
+        tokenizer = Tokenizer.load(run.tokenizer_file)
+        run.require_model(config.model, saved.directory, saved.state)
         if saved.state.get("tokenizer") != tokenizer.fingerprint:
             raise CheckpointError(
                 f"{run.tokenizer_file} is not the tokenizer that {saved.directory} was trained with; put that one back"
@@ -112,6 +116,9 @@ class Translator:
         """
         if isinstance(texts, str):
             raise TypeError("translate takes a list of texts: translate([text])")
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"translate takes texts, and texts[{number}] is {text!r}")
         search = self._searching(beam=beam, length_penalty=length_penalty)
         wanted = alternatives + 1
         if alternatives < 0:

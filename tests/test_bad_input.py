@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -213,10 +214,15 @@ def untrained(run: Path) -> None:
     shutil.rmtree(run / "checkpoints")
 
 
-def of_another_shape(run: Path) -> None:
-    config = json.loads((run / "config.json").read_text())
-    config["model"]["width"] = 32
-    (run / "config.json").write_text(json.dumps(config))
+def changed(**settings: Any) -> Callable[[Path], None]:
+    """Edits the settings of the model by hand."""
+
+    def edit(run: Path) -> None:
+        config = json.loads((run / "config.json").read_text())
+        config["model"] |= settings
+        (run / "config.json").write_text(json.dumps(config))
+
+    return edit
 
 
 @pytest.mark.parametrize(
@@ -225,12 +231,14 @@ def of_another_shape(run: Path) -> None:
         (damage("config.json"), 3, "config.json is damaged, or not a run's"),
         (lose("config.json"), 2, "is not a run directory: it has no config.json"),
         (damage("tokenizer.model"), 3, "tokenizer.model: not a SentencePiece model"),
-        (lose("tokenizer.model"), 3, "has no tokenizer.model"),
+        (lose("tokenizer.model"), 3, "tokenizer.model is missing; give the command that trained the run again"),
         (other_tokenizer, 3, "is not the tokenizer that"),
         (damage("final/weights.safetensors"), 3, "weights.safetensors is damaged"),
         (lose("final/manifest.json"), 3, "its manifest.json cannot be read"),
         (untrained, 3, "has no weights yet; train it first"),
-        (of_another_shape, 3, "do not fit"),
+        (changed(width=32), 3, "model.width from 64 to 32; change that back"),
+        (changed(heads=2), 3, "config.json was changed since final was written: model.heads from 4 to 2"),
+        (changed(positions="rotary"), 3, "model.positions from sinusoidal to rotary"),
     ],
 )
 def test_a_spoilt_run_is_told(command: Command, run: Path, spoil: Callable[[Path], None], code: int, told: str) -> None:
@@ -249,8 +257,20 @@ def test_a_run_begun_with_other_settings_is_told(command: Command, run: Path) ->
 def test_a_run_that_is_being_trained_is_told(command: Command, tmp_path: Path, corpus: Path) -> None:
     arguments = ["train", corpus, "--output", tmp_path / "run", *SMALL, *QUICKLY]
     with checkpoint.RunDirectory(tmp_path / "run").held():
-        one_line(command(*arguments), 2, "another process is training")
+        one_line(command(*arguments), 2, "another process is at work on")
     assert command(*arguments).code == 0
+
+
+def test_averaging_waits_for_whoever_writes_to_the_run(command: Command, run: Path) -> None:
+    with checkpoint.RunDirectory(run).held():
+        one_line(command("average", run, "--last", 2), 2, "another process is at work on")
+    assert command("average", run, "--last", 2).code == 0
+
+
+def test_a_lock_that_cannot_be_is_told_by_its_name(command: Command, run: Path) -> None:
+    (run / "lock").unlink()
+    (run / "lock").mkdir()
+    one_line(command("average", run, "--last", 2), 3, f"cannot write {run / 'lock'}: Is a directory")
 
 
 def test_a_plot_of_nothing_is_told(command: Command, tmp_path: Path) -> None:

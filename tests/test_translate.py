@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,12 @@ def test_a_text_in_place_of_a_list_is_told(translator: Translator) -> None:
         translator.translate("basa kodu")
 
 
+@pytest.mark.parametrize("other", [None, 3, b"basa", ["basa"]])
+def test_what_is_no_text_is_told_with_its_place(translator: Translator, other: Any) -> None:
+    with pytest.raises(TypeError, match=re.escape(f"texts[1] is {other!r}")):
+        translator.translate(["basa", other])
+
+
 @pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf"), 1e-40])
 def test_a_temperature_that_cannot_be_is_told(temperature: float) -> None:
     with pytest.raises(ConfigError, match="temperature is"):
@@ -266,6 +273,10 @@ def test_a_tokenizer_of_the_same_size_that_is_not_the_runs_is_told(run: Path, tm
 
 
 def test_weights_that_do_not_fit_the_config_are_told(run: Path) -> None:
+    """Where an older version did not keep the settings they were learned with."""
+    saved = checkpoint.read(run / "final")
+    del saved.state["model"]
+    checkpoint.write(run / "final", saved.tensors, saved.state)
     config = json.loads((run / "config.json").read_text())
     config["model"]["hidden"] = 40
     (run / "config.json").write_text(json.dumps(config))
@@ -283,7 +294,7 @@ def test_what_is_missing_in_a_run_is_told(run: Path, tmp_path: Path) -> None:
         Translator.load(run)
     checkpoint.write(run / "final", saved.tensors, saved.state)
     (run / "tokenizer.model").unlink()
-    with pytest.raises(CheckpointError, match=r"has no tokenizer\.model"):
+    with pytest.raises(CheckpointError, match=r"tokenizer\.model is missing"):
         Translator.load(run)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Iterator
@@ -289,7 +290,8 @@ class _Training:
     def state(self) -> dict[str, Any]:
         """What a resumed run must know beside its tensors."""
         remembered = {name: getattr(self, name) for name in _REMEMBERED}
-        return {**remembered, "window": self.window.state(), "data": self.data, "tokenizer": self.tokenizer}
+        belongs_to = {"data": self.data, "tokenizer": self.tokenizer, "model": dataclasses.asdict(self.config.model)}
+        return {**remembered, "window": self.window.state(), **belongs_to}
 
     def final_weights(self) -> dict[str, Tensor]:
         return FINAL[self.config.training.final](self.config.training, self.run, self.model, self.moving)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -14,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from qkv import checkpoint
+from qkv import Translator, checkpoint
 from qkv.checkpoint import RunDirectory
 from qkv.cli import main
+from qkv.config import to_json
 from qkv.errors import CheckpointError, ConfigError
 from qkv.prepare import prepare
 from qkv.training import train, train_prepared
@@ -250,6 +252,48 @@ def test_other_settings_are_refused(run: Path, toy_data: Path, section: str, nam
     assert ((run / "log.jsonl").read_bytes(), (run / "config.json").read_bytes()) == (log, config)
 
 
+def test_settings_edited_by_hand_are_refused(run: Path, toy_data: Path) -> None:
+    """Neither weights nor optimizer would tell: the tensors have the same shapes."""
+    config = json.loads((run / "config.json").read_text())
+    config["model"]["heads"] = 4
+    (run / "config.json").write_text(json.dumps(config))
+    for now in (QUICK, QUICK.with_changes(model={"heads": 4})):
+        with pytest.raises(
+            CheckpointError, match=r"was changed since step-0000012 .*: model\.heads from 2 to 4; change"
+        ):
+            train_prepared(toy_data, run, now)
+    (run / "config.json").unlink()
+    with pytest.raises(ConfigError, match=r"model\.heads was 2, now 4"):
+        train_prepared(toy_data, run, QUICK.with_changes(model={"heads": 4}))
+    train_prepared(toy_data, run, QUICK)
+
+
+def forget(directory: Path, *names: str) -> None:
+    """Makes a checkpoint what a version wrote that did not keep these."""
+    saved = checkpoint.read(directory)
+    state = {name: value for name, value in saved.state.items() if name not in names}
+    checkpoint.write(directory, saved.tensors, state)
+
+
+def test_a_run_of_an_older_version_goes_on(run: Path, toy_data: Path) -> None:
+    for directory in [run / "final", *RunDirectory(run).checkpoints()]:
+        forget(directory, "model")
+    Translator.load(run)
+    train_prepared(toy_data, run, QUICK.with_changes(training={"steps": 14}))
+    assert checkpoint.read(run / "final").state["model"]["heads"] == 2
+
+
+def test_a_setting_that_an_older_version_did_not_know_had_its_default(run: Path) -> None:
+    saved = checkpoint.read(run / "final")
+    del saved.state["model"]["query_key_norm"]
+    checkpoint.write(run / "final", saved.tensors, saved.state)
+    Translator.load(run)
+    config = QUICK.with_changes(model={"query_key_norm": "rms"})
+    (run / "config.json").write_text(to_json(config))
+    with pytest.raises(CheckpointError, match=r"model\.query_key_norm from none to rms"):
+        Translator.load(run)
+
+
 def test_settings_may_change_before_anything_is_learned(
     tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +326,6 @@ def test_files_that_changed_are_refused(tmp_path: Path) -> None:
 
 def test_two_processes_cannot_train_one_run(run: Path, toy_data: Path) -> None:
     longer = QUICK.with_changes(training={"steps": 14})
-    with RunDirectory(run).held(), pytest.raises(ConfigError, match="another process is training"):
+    with RunDirectory(run).held(), pytest.raises(ConfigError, match="another process is at work on"):
         train_prepared(toy_data, run, longer)
     train_prepared(toy_data, run, longer)
