@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from qkv.layers import loss as module
 from qkv.layers.loss import IGNORED, Loss, plain_smoothed_cross_entropy, smoothed_cross_entropy
@@ -74,6 +75,16 @@ def test_under_autocast_it_agrees_within_the_precision_of_bfloat16() -> None:
     for ours, theirs in zip(gradients(loss, x, weight), gradients(exact, x, weight), strict=True):
         assert ours.dtype == torch.float32
         torch.testing.assert_close(ours, theirs, rtol=0.02, atol=0.02 * theirs.abs().max().item())
+
+
+def test_under_autocast_the_product_is_narrow_and_nothing_after_it() -> None:
+    """Logits multiplied in bfloat16, as autocast is asked for to be quick; softmax and sums in float32."""
+    x, weight, label = inputs()
+    logits = (x.bfloat16() @ weight.bfloat16().T).float()
+    expected = functional.cross_entropy(logits, label, ignore_index=IGNORED, label_smoothing=0.1, reduction="sum")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = smoothed_cross_entropy(x, weight, label, smoothing=0.1)
+    assert loss.total.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_in_bfloat16_throughout_the_sums_are_still_kept_in_float32() -> None:
