@@ -446,3 +446,10 @@ def test_the_vocabulary_is_learned_from_all_parts_of_the_corpus(tmp_path: Path) 
     tokenizer = prepare([corpus], tmp_path / "out", config).tokenizer()
     for source, _ in (pairs[0], pairs[-1]):
         assert not [one for one in map(tokenizer.piece, tokenizer.encode(source)) if one.startswith("<0x")]
+
+
+def test_a_file_of_the_same_size_that_says_something_else_is_another(tmp_path: Path, corpus: Path) -> None:
+    prepare([corpus], tmp_path / "out", CONFIG)
+    corpus.write_bytes(corpus.read_bytes().replace(b"ba", b"bi", 1))
+    with pytest.raises(ConfigError, match="the training files are not the same"):
+        prepare([corpus], tmp_path / "out", CONFIG)
