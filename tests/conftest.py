@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for each core: more threads than one in each would fight over the cores.
     for library in ("OMP", "MKL", "OPENBLAS"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# In the background of a script this process ignores interrupts, and so would those it starts, which tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What the tests say depends on the tree alone, not on luck or on how busy the machine is.
 hypothesis.settings.register_profile("qkv", deadline=None, derandomize=True)
