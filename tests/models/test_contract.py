@@ -206,6 +206,38 @@ def test_several_steps_at_a_time_equal_all_at_once(family: str) -> None:
 
 
 @every_family
+def test_a_shorter_source_is_read_as_if_it_stood_alone(family: str) -> None:
+    """Sources padded to the longest, as in search: its padding reaches nobody."""
+    model = small_model(family)
+    source, target = sources_and_targets()
+    assert source.segments_RW is not None
+    with torch.no_grad():
+        together = model(source, all_at_once(target))
+        for row, length in enumerate(source.segments_RW.sum(1).tolist()):
+            close(
+                together[row],
+                model(all_at_once(source.ids_RW[row : row + 1, :length]), all_at_once(target[row : row + 1]))[0],
+            )
+
+
+@every_family
+def test_rows_that_change_places_between_steps_take_their_past_along(family: str) -> None:
+    """Packed rows, whose segments are a part of what was read."""
+    model, batch = small_model(family), batch_of(some_rows())
+    order = torch.tensor([2, 0, 3, 1])
+    first, later = (
+        Packed(*(part[:, columns] for part in batch.target if part is not None))
+        for columns in (slice(0, 4), slice(4, None))
+    )
+    with torch.no_grad():
+        expected = model(batch.source, batch.target)
+        _, state = model.step(first, model.start(batch.source))
+        moved = Packed(*(part[order] for part in later if part is not None))
+        logits, _ = model.step(moved, state.select(order, order))
+    close(logits, expected[order, 4:])
+
+
+@every_family
 def test_hypotheses_that_share_a_memory_go_on_as_if_each_had_its_own(family: str) -> None:
     """Two sentences of three are left, the last first; each has gone on to four hypotheses, some of the same past."""
     model = small_model(family)
