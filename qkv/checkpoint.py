@@ -20,7 +20,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,14 +187,16 @@ class RunDirectory:
             )
         return None
 
-    def save(self, step: int, tensors: Mapping[str, Tensors], state: Mapping[str, Any], *, keep: int) -> None:
-        """Writes the checkpoint of a step, then removes all but the newest `keep`."""
+    def save(self, step: int, tensors: Mapping[str, Tensors], state: Mapping[str, Any]) -> None:
+        """Writes the checkpoint of a step, which is the newest from then on."""
         written = self.path / "checkpoints" / f"step-{step:07}"
         write(written, tensors, state)
-        checkpoints = self.checkpoints()
-        newest = checkpoints.index(written) + 1
         # A later one is damaged, or training would have gone on from it.
-        for unwanted in checkpoints[newest:] + checkpoints[: max(0, newest - keep)]:
+        self.keep_only(path for path in self.checkpoints() if step_of(path) <= step)
+
+    def keep_only(self, wanted: Iterable[Path]) -> None:
+        """Removes all checkpoints but these."""
+        for unwanted in {*self.checkpoints()}.difference(wanted):
             shutil.rmtree(unwanted)
 
     def average_last(self, count: int) -> list[int]:
@@ -205,7 +207,7 @@ class RunDirectory:
             chosen = self.checkpoints()[-count:]
             if len(chosen) < count:
                 raise ConfigError(f"{self.path} has {len(chosen)} checkpoints, fewer than {count}")
-            state = final_state(read_state(chosen[-1]), "checkpoints")
+            state = final_state(read_state(chosen[-1]), "checkpoints", step_of(chosen[-1]))
             write(self.final, {"weights": average(chosen)}, state)
         return [step_of(path) for path in chosen]
 
@@ -311,10 +313,10 @@ def average(checkpoints: list[Path]) -> dict[str, Tensor]:
     return {name: (tensor / len(checkpoints)).float() for name, tensor in total.items()}
 
 
-def final_state(state: Mapping[str, Any], weights: str) -> dict[str, Any]:
+def final_state(state: Mapping[str, Any], weights: str, weights_of_step: int) -> dict[str, Any]:
     """What is kept beside the final weights: when the run ended, what the weights belong to, how they were made."""
     kept = {name: state[name] for name in ("step", "tokenizer", "model") if name in state}
-    return {**kept, "weights": weights}
+    return {**kept, "weights": weights, "weights_of_step": weights_of_step}
 
 
 def _save(tensors: dict[str, Tensor], path: Path) -> None:

@@ -156,7 +156,8 @@ class TrainingConfig:
     validation_sentences: int = 500
     """How many held-out sentences are translated for BLEU at each validation; 0 leaves BLEU out."""
     patience: int | None = None
-    """Stop after this many validations in a row without a better loss."""
+    """Stop after this many validations in a row without a better loss. Where it is set, the run ends with the weights
+    of its best validation, stopped or not, and `final` tells what is made of them and of those before."""
     report_every: int = 100
     tolerated_bad_steps: int = 3
     """Steps in a row with a loss or gradient that is not finite before training stops."""

@@ -157,9 +157,9 @@ def sized(count: int) -> dict[str, dict[str, torch.Tensor]]:
 def test_a_really_full_disk_is_told_and_the_old_checkpoint_stays(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "size=256k") as disk:
         run = RunDirectory(disk)
-        run.save(4, sized(10_000), STATE, keep=5)
+        run.save(4, sized(10_000), STATE)
         with pytest.raises(StorageError, match=r"the disk is full: .*step-0000008 needs 400,000 bytes"):
-            run.save(8, sized(100_000), STATE, keep=5)
+            run.save(8, sized(100_000), STATE)
         assert [path.name for path in (disk / "checkpoints").iterdir()] == ["step-0000004"]
         assert read(disk / "checkpoints" / "step-0000004").state == STATE
         (disk / "config.json").write_text("before")
@@ -167,7 +167,7 @@ def test_a_really_full_disk_is_told_and_the_old_checkpoint_stays(tmp_path: Path)
             write_atomically(disk / "config.json", b"x" * 300_000)
         assert (disk / "config.json").read_text() == "before"
         # Room again: the same call succeeds.
-        run.save(8, sized(10_000), STATE, keep=5)
+        run.save(8, sized(10_000), STATE)
 
 
 @pytest.mark.parametrize("call", ["save_file", "sync", "_described"])
@@ -236,21 +236,21 @@ def test_checkpoints_are_ordered_by_number_and_strangers_are_left_alone(tmp_path
 
 def test_averaging_needs_as_many_checkpoints_as_it_is_asked_for(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
-    run.save(2, TENSORS, {**STATE, "step": 2}, keep=5)
+    run.save(2, TENSORS, {**STATE, "step": 2})
     with pytest.raises(ConfigError, match="has 1 checkpoints, fewer than 2"):
         run.average_last(2)
     with pytest.raises(ConfigError, match="cannot average 0 checkpoints"):
         run.average_last(0)
     assert run.average_last(1) == [2]
-    assert read(run.final).state == {"step": 2, "tokenizer": "none", "weights": "checkpoints"}
+    assert read(run.final).state == {"step": 2, "tokenizer": "none", "weights": "checkpoints", "weights_of_step": 2}
 
 
 def test_a_run_has_its_final_weights_or_those_of_its_newest_checkpoint(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     with pytest.raises(CheckpointError, match="has no weights yet; train it first"):
         run.weights()
-    run.save(2, TENSORS, {**STATE, "step": 2}, keep=5)
-    run.save(4, TENSORS, {**STATE, "step": 4}, keep=5)
+    run.save(2, TENSORS, {**STATE, "step": 2})
+    run.save(4, TENSORS, {**STATE, "step": 4})
     assert run.weights().state["step"] == 4
     run.average_last(1)
     assert run.weights().directory == run.final
@@ -265,7 +265,7 @@ def test_weights_can_be_read_by_whoever_may_read_the_rest(tmp_path: Path) -> Non
 def test_a_finished_run_that_goes_on_translates_with_what_it_learned_since(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     checkpoint.write(run.final, {"weights": {"a": torch.zeros(2)}}, {"step": 3})
-    run.save(3, {"weights": {"a": torch.ones(2)}}, {"step": 3}, keep=2)
+    run.save(3, {"weights": {"a": torch.ones(2)}}, {"step": 3})
     assert run.weights().directory == run.final
-    run.save(5, {"weights": {"a": torch.ones(2)}}, {"step": 5}, keep=2)
+    run.save(5, {"weights": {"a": torch.ones(2)}}, {"step": 5})
     assert run.weights().directory.name == "step-0000005"

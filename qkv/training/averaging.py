@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from qkv.checkpoint import RunDirectory, average
+from qkv.checkpoint import average, read
 from qkv.config import TrainingConfig
 
 
@@ -43,9 +45,16 @@ class MovingAverage:
                 parameter.data = saved[name]
 
 
-FINAL: dict[str, Callable[[TrainingConfig, RunDirectory, nn.Module, MovingAverage | None], dict[str, Tensor]]] = {
-    "last": lambda _config, _run, model, _moving: dict(model.state_dict()),
-    "checkpoints": lambda config, run, _model, _moving: average(run.checkpoints()[-config.average_checkpoints :]),
-    "moving": lambda _config, _run, model, moving: dict(model.state_dict()) if moving is None else moving.tensors,
+class Final(NamedTuple):
+    """How the weights of a finished run are made: of how many checkpoints, and what they are then."""
+
+    count: Callable[[TrainingConfig], int]
+    weights: Callable[[list[Path]], dict[str, Tensor]]
+
+
+FINAL = {
+    "last": Final(lambda _: 1, lambda checkpoints: read(checkpoints[-1], weights_only=True).tensors["weights"]),
+    "checkpoints": Final(lambda config: config.average_checkpoints, average),
+    "moving": Final(lambda _: 1, lambda checkpoints: read(checkpoints[-1]).tensors["moving"]),
 }
-"""The weights of a finished run; every row of `training.final`."""
+"""Every row of `training.final`."""

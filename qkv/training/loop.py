@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from qkv.checkpoint import RunDirectory, Saved, final_state, read, write
+from qkv.checkpoint import RunDirectory, Saved, final_state, read, step_of, write
 from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches, Marks
@@ -30,7 +32,7 @@ from qkv.training.reports import Log, ProgressLine, Window
 from qkv.training.validation import Validation
 
 _NAMED_LINES = 20
-_REMEMBERED = ("step", "seconds", "skipped", "bad_steps", "best_loss", "validations_since_best")
+_REMEMBERED = ("step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best")
 
 
 def train_run(config: Config, run: RunDirectory, prepared: Prepared) -> None:
@@ -47,8 +49,7 @@ def train_run(config: Config, run: RunDirectory, prepared: Prepared) -> None:
                 return
             training.introduce()
             training.run_steps()
-            state = final_state(training.state(), config.training.final)
-            write(run.final, {"weights": training.final_weights()}, state)
+            training.finish()
         except torch.OutOfMemoryError as error:
             raise TrainingError(
                 f"the memory of {training.device} is full; --set training.accumulate="
@@ -87,7 +88,9 @@ class _Training:
     skipped: int = 0
     bad_steps: list[int] = field(default_factory=list)
     """The steps left out since the last good one."""
-    best_loss: float = float("inf")
+    best_loss: float | None = None
+    best_step: int | None = None
+    """When the validation loss was the best one."""
     validations_since_best: int = 0
 
     @classmethod
@@ -173,12 +176,16 @@ class _Training:
                 self.report()
             if self.at(options.validate_every):
                 self.validate()
-            if self.at(options.save_every):
+            # With patience, the run may end with what is the best now.
+            if self.at(options.save_every) or (options.patience is not None and self.best_step == self.step):
                 self.save()
             if self.stopped_early:
-                self.line.say(f"stopped early: {options.patience} validations in a row were no better")
+                self.line.say(
+                    f"stopped early: {options.patience} validations in a row were no better than that of step "
+                    f"{self.best_step}"
+                )
                 break
-        if not self.run.checkpoints() or int(self.run.checkpoints()[-1].name[5:]) != self.step:
+        if not self.run.checkpoints() or step_of(self.run.checkpoints()[-1]) != self.step:
             self.save()
 
     def at(self, every: int) -> bool:
@@ -275,9 +282,10 @@ class _Training:
                 values = self.validation.run(self.model, self.device, self.precision)
         self.log.write("validation", self.step, **values, seconds=self.seconds)
         self.line.validation(self.step, values)
-        better = values["loss"] < self.best_loss
-        self.best_loss = min(self.best_loss, values["loss"])
-        self.validations_since_best = 0 if better else self.validations_since_best + 1
+        if values["loss"] < (math.inf if self.best_loss is None else self.best_loss):
+            self.best_loss, self.best_step, self.validations_since_best = values["loss"], self.step, 0
+        else:
+            self.validations_since_best += 1
 
     def save(self) -> None:
         tensors = {"weights": self.model.state_dict(), "optimizer": _optimizer_tensors(self.model, self.optimizer)}
@@ -285,7 +293,8 @@ class _Training:
             tensors["moving"] = self.moving.tensors
         options = self.config.training
         keep = max(options.keep_checkpoints, options.average_checkpoints)
-        self.run.save(self.step, tensors, self.state(), keep=keep)
+        self.run.save(self.step, tensors, self.state())
+        self.run.keep_only([*self.run.checkpoints()[-keep:], *self._final_checkpoints()])
 
     def state(self) -> dict[str, Any]:
         """What a resumed run must know beside its tensors."""
@@ -293,8 +302,27 @@ class _Training:
         belongs_to = {"data": self.data, "tokenizer": self.tokenizer, "model": dataclasses.asdict(self.config.model)}
         return {**remembered, "window": self.window.state(), **belongs_to}
 
-    def final_weights(self) -> dict[str, Tensor]:
-        return FINAL[self.config.training.final](self.config.training, self.run, self.model, self.moving)
+    def finish(self) -> None:
+        """Writes the final weights."""
+        checkpoints, how = self._final_checkpoints(), self.config.training.final
+        last = step_of(checkpoints[-1])
+        if last != self._ends_at:
+            self.line.say(f"the checkpoint of the best validation, step {self._ends_at:,}, is gone: the last is taken")
+        elif last != self.step:
+            self.line.say(f"the final weights are those of step {last:,}, whose validation was the best")
+        write(self.run.final, {"weights": FINAL[how].weights(checkpoints)}, final_state(self.state(), how, last))
+
+    @property
+    def _ends_at(self) -> int:
+        """The step whose weights the run would end with now: with patience, that of the best validation."""
+        return self.step if self.config.training.patience is None or self.best_step is None else self.best_step
+
+    def _final_checkpoints(self) -> list[Path]:
+        """What the final weights are made of: the last checkpoints up to the step the run ends at."""
+        checkpoints = self.run.checkpoints()
+        if self._ends_at in map(step_of, checkpoints):
+            checkpoints = [one for one in checkpoints if step_of(one) <= self._ends_at]
+        return checkpoints[-FINAL[self.config.training.final].count(self.config.training) :]
 
     def _prefetched(self) -> Iterator[PairBatch]:
         """The batches of the steps to come, the next one made while the last one is computed with."""

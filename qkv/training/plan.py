@@ -11,6 +11,7 @@ from qkv.data.batch import Packed
 from qkv.layers.loss import CHUNK
 from qkv.models.build import assemble, count_parameters
 from qkv.storage import readable_size
+from qkv.training.averaging import FINAL
 
 _FLOAT = 4
 
@@ -37,6 +38,9 @@ class Plan:
         # A gradient for each parameter, and logits of one chunk with their gradient.
         working = parameters * _FLOAT + 3 * CHUNK * vocabulary * _FLOAT
         checkpoints = max(options.keep_checkpoints, options.average_checkpoints)
+        if options.patience is not None:
+            # Those that the best weights are made of are kept beside the newest.
+            checkpoints += FINAL[options.final].count(options)
         return cls(
             parameters=parameters,
             rows_a_step=rows,

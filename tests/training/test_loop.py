@@ -20,6 +20,7 @@ from qkv import Translator, checkpoint
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config
 from qkv.data.batch import Packed
+from qkv.data.batches import Batches, Marks
 from qkv.errors import ConfigError, MissingExtraError, TrainingError
 from qkv.models.build import assemble
 from qkv.prepare import Prepared
@@ -170,10 +171,46 @@ def test_the_log_tells_every_report(tmp_path: Path, toy_data: Path) -> None:
         "seconds",
     }  # fmt: skip
     assert lines[2].keys() == {"kind", "step", "loss", "nll", "perplexity", "bleu", "seconds"}
-    rows = len(Prepared.open(toy_data).corpus("train"))
-    assert 0 < lines[0]["epoch"] < lines[1]["epoch"] < rows
-    assert lines[0]["tokens_per_second"] > 0
     assert lines[-1]["loss"] < lines[0]["loss"]
+
+
+def test_epochs_and_tokens_are_counted_as_they_are_seen(tmp_path: Path, toy_data: Path) -> None:
+    """Five rows a step; the tokens of both sides, each with its end."""
+    train_prepared(toy_data, tmp_path / "run", QUICK)
+    corpus = Prepared.open(toy_data).corpus("train")
+    batches = Batches(corpus, width=32, rows_a_step=5, marks=Marks(0, 1, 2), seed=QUICK.training.seed)
+    told = toy.reports(tmp_path / "run", "train")
+    assert [one["epoch"] for one in told] == [5 * step / len(batches.rows) for step in (3, 6, 9, 12)]
+    first = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[0])
+    sides = [batches.of_step(step)[:2] for step in range(3)]
+    tokens = sum(int((side.segments_RW != 0).sum()) for step in sides for side in step)
+    assert first["tokens_per_second"] * first["seconds"] == pytest.approx(tokens)
+
+
+def test_every_step_of_every_seed_draws_random_numbers_of_its_own(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound, seeds = objective.translation_loss, []
+
+    def remember(*arguments: Any, **options: Any) -> Any:
+        seeds.append(torch.initial_seed())
+        return sound(*arguments, **options)
+
+    monkeypatch.setattr(loop, "translation_loss", remember)
+    for seed in (1, 2):
+        train_prepared(toy_data, tmp_path / f"run{seed}", QUICK.with_changes(training={"seed": seed, "steps": 6}))
+    assert len(set(seeds)) == len(seeds) == 12
+
+
+def test_bfloat16_is_used_where_it_is_asked_for_and_learns_the_same(tmp_path: Path, toy_data: Path) -> None:
+    losses = {}
+    for precision in ("float32", "bfloat16"):
+        config = STILL.with_changes(training={"precision": precision, "report_every": 1})
+        train_prepared(toy_data, tmp_path / precision, config)
+        losses[precision] = [one["loss"] for one in toy.reports(tmp_path / precision, "train")]
+        assert {tensor.dtype for tensor in toy.weights(tmp_path / precision).values()} == {torch.float32}
+    assert losses["bfloat16"] != losses["float32"]
+    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.01)
 
 
 def test_no_bleu_is_computed_when_none_is_asked_for(tmp_path: Path, toy_data: Path) -> None:
@@ -264,6 +301,52 @@ def test_training_stops_early_and_stays_stopped(
     assert checkpoint.read(tmp_path / "run" / "final").state["step"] == 12
 
 
+@pytest.mark.parametrize("final", ["last", "checkpoints", "moving"])
+@pytest.mark.parametrize("patience", [2, 3])
+def test_with_patience_a_run_ends_as_if_its_best_validation_had_been_its_last(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, final: str, patience: int
+) -> None:
+    """With a patience of 3 the steps are done before it is at its end."""
+    config = QUICK.with_changes(
+        training={
+            "final": final, "validate_every": 2, "save_every": 4, "keep_checkpoints": 1, "average_checkpoints": 2,
+            "steps": 10, "moving_average": 0.5,
+        }
+    )  # fmt: skip
+    train_prepared(toy_data, tmp_path / "short", config.with_changes(training={"steps": 6}))
+    with_validation_losses(monkeypatch, [3.0, 2.5, 2.0, 2.5, math.nan])
+    train_prepared(toy_data, tmp_path / "run", config.with_changes(training={"patience": patience}))
+    assert toy.equal(toy.weights(tmp_path / "short"), toy.weights(tmp_path / "run"))
+    state = checkpoint.read(tmp_path / "run" / "final").state
+    assert (state["step"], state["weights_of_step"]) == (10, 6)
+    kept = [checkpoint.step_of(path) for path in RunDirectory(tmp_path / "run").checkpoints()]
+    assert kept == ([4, 6, 8, 10] if final == "checkpoints" else [6, 8, 10])
+
+
+def test_a_best_checkpoint_that_is_gone_is_told(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_validation_losses(monkeypatch, [1.0, 2.0, 3.0, 4.0])
+    config = QUICK.with_changes(training={"validate_every": 2, "patience": 2, "save_every": 2})
+    train_prepared(toy_data, tmp_path / "run", config)
+    assert "the final weights are those of step 2" in capsys.readouterr().err
+    shutil.rmtree(tmp_path / "run" / "final")
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-0000002")
+    train_prepared(toy_data, tmp_path / "run", config)
+    assert "the checkpoint of the best validation, step 2, is gone" in capsys.readouterr().err
+    assert checkpoint.read(tmp_path / "run" / "final").state["weights_of_step"] == 6
+
+
+def test_the_state_is_json_before_the_first_validation(tmp_path: Path, toy_data: Path) -> None:
+    train_prepared(toy_data, tmp_path / "run", QUICK)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    text = (tmp_path / "run" / "checkpoints" / "step-0000004" / "state.json").read_text()
+    assert json.loads(text, parse_constant=refuse)["best_loss"] is None
+
+
 def test_patience_starts_again_with_every_better_loss(
     tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,7 +399,10 @@ def test_a_gradient_that_is_not_finite_is_left_out_too(
     monkeypatch.setattr(loop, "translation_loss", steep)
     with pytest.raises(TrainingError):
         train_prepared(toy_data, tmp_path / "run", STILL)
-    assert {one["gradient_norm"] for one in toy.reports(tmp_path / "run", "skipped")} <= {"nan", "inf"}
+    skipped = toy.reports(tmp_path / "run", "skipped")
+    assert [one["step"] for one in skipped] == [1, 2, 3]
+    assert {one["gradient_norm"] for one in skipped} <= {"nan", "inf"}
+    assert all(math.isfinite(float(one["loss"])) for one in skipped)
 
 
 def test_too_many_bad_steps_end_the_run_and_name_their_lines(

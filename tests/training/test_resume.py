@@ -135,12 +135,30 @@ def test_killed_between_its_last_checkpoint_and_its_end_it_ends_anew(
     """The final weights of the shorter run are still there, and are not taken for those of the longer."""
     longer = QUICK.with_changes(training={"steps": 16})
     with monkeypatch.context() as patch:
-        patch.setattr(_Training, "final_weights", lambda _: 1 / 0)
+        patch.setattr(_Training, "finish", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_prepared(toy_data, run, longer)
     assert checkpoint.read(run / "final").state["step"] == 12
     train_prepared(toy_data, run, longer)
     assert checkpoint.read(run / "final").state["step"] == 16
+
+
+def test_an_interrupted_run_ends_with_the_same_best_weights(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its learning rate rises beyond all measure, so that the best validation is an early one."""
+    config = QUICK.with_changes(
+        training={
+            "steps": 11, "validate_every": 2, "patience": 9, "keep_checkpoints": 1, "average_checkpoints": 1,
+            "save_every": 3, "learning_rate": 1.0, "warmup_steps": 10,
+        }
+    )  # fmt: skip
+    train_prepared(toy_data, tmp_path / "whole", config)
+    assert checkpoint.read(tmp_path / "whole" / "final").state["weights_of_step"] == 4
+    interrupted(monkeypatch, toy_data, tmp_path / "resumed", config, 8)
+    train_prepared(toy_data, tmp_path / "resumed", config)
+    assert toy.equal(toy.weights(tmp_path / "whole"), toy.weights(tmp_path / "resumed"))
+    assert toy.reports(tmp_path / "whole") == toy.reports(tmp_path / "resumed")
 
 
 def test_damaged_final_weights_are_made_anew(run: Path, toy_data: Path) -> None:
