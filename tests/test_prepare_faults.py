@@ -69,6 +69,23 @@ def test_no_files_at_all_are_told(tmp_path: Path) -> None:
         prepare([], tmp_path / "out", CONFIG)
 
 
+def test_what_a_look_can_tell_is_told_before_the_corpus_is_read(tmp_path: Path, corpus: Path) -> None:
+    """The files are unequal, which shows at their end."""
+    tokenizer = prepare([corpus], tmp_path / "data", CONFIG).directory / "tokenizer.model"
+    (tmp_path / "a.en").write_text("one\n" * 2)
+    (tmp_path / "a.fr").write_text("un\n")
+    (tmp_path / "empty.tsv").touch()
+    files, other = [tmp_path / "a.en", tmp_path / "a.fr"], CONFIG.with_changes(text={"vocabulary": 400})
+    with pytest.raises(ConfigError, match=r"text\.vocabulary is 400"):
+        prepare(files, tmp_path / "out", other, tokenizer=tokenizer)
+    with pytest.raises(TextError, match="is too small"):
+        prepare(files, tmp_path / "out", CONFIG.with_changes(text={"vocabulary": 200}))
+    with pytest.raises(ConfigError, match="cannot be a language's tag"):
+        prepare(files, tmp_path / "out", CONFIG.with_changes(text={"target_language": "?"}))
+    with pytest.raises(TextError, match="no validation pairs are left of 0; its files are empty"):
+        prepare(files, tmp_path / "out", CONFIG, valid=[tmp_path / "empty.tsv"])
+
+
 def test_no_workers_at_all_are_told(tmp_path: Path, corpus: Path) -> None:
     with pytest.raises(ConfigError, match="0 workers cannot"):
         prepare([corpus], tmp_path / "out", CONFIG, workers=0)

@@ -23,7 +23,6 @@ from qkv.data.corpus import Corpus
 from qkv.errors import ConfigError, StorageError, TextError
 from qkv.prepare.report import summarise
 from qkv.storage import readable_size, sync
-from qkv.text.files import pair_files
 from qkv.text.subwords import Tokenizer
 
 MANIFEST = "prepared.json"
@@ -134,16 +133,22 @@ def existing(output: Path, request: Request) -> Prepared | None:
     )
 
 
+def require_space(output: Path, needed: int) -> None:
+    """Refuses a disk that would be full before the data is prepared; the directory need not be there yet."""
+    place = next(parent for parent in output.parents if parent.exists())
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise StorageError(
+            f"preparing {output} needs about {readable_size(needed)}, and only {readable_size(free)} are free there"
+        )
+
+
 @contextlib.contextmanager
 def workplace(output: Path, needed: int) -> Iterator[Path]:
     """A directory to write into beside `output`; it is gone afterwards unless it was published."""
     place = output.parent / f".{output.name}.partial"
     output.parent.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(output.parent).free
-    if free < needed:
-        raise StorageError(
-            f"preparing {output} needs about {readable_size(needed)}, and only {readable_size(free)} are free there"
-        )
+    require_space(output, needed)
     place.mkdir(exist_ok=True)
     lock_path = place / "lock"
     with lock_path.open("wb") as lock:
@@ -195,12 +200,6 @@ def text_bytes(paths: Sequence[Path]) -> int:
 def space_needed(paths: Sequence[Path]) -> int:
     """About how much disk preparing these files takes."""
     return int(_SPACE * text_bytes(paths))
-
-
-def require_pairs(roles: Mapping[str, Sequence[Path]]) -> None:
-    """Tells at once about files that are not there or do not come in pairs."""
-    for paths in roles.values():
-        pair_files(paths)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -40,8 +40,8 @@ def learn_vocabulary(corpus: CleanCorpus, config: TextConfig, sample: Path, outp
     return lines
 
 
-def take_tokenizer(path: Path, config: TextConfig, output: Path) -> None:
-    """Uses a vocabulary that was learned before, if it is what the settings describe."""
+def fitting_tokenizer(path: Path, config: TextConfig) -> Tokenizer:
+    """A vocabulary that was learned before, if it is what the settings describe."""
     tokenizer = Tokenizer.load(path)
     if tokenizer.size != config.vocabulary:
         raise ConfigError(
@@ -51,7 +51,7 @@ def take_tokenizer(path: Path, config: TextConfig, output: Path) -> None:
     for language in (config.source_language, config.target_language):
         if language is not None:
             tokenizer.tag(language)
-    output.write_bytes(tokenizer.model)
+    return tokenizer
 
 
 class Encoder:

@@ -9,6 +9,7 @@ from typing import Any
 
 from qkv.config import Config
 from qkv.errors import ConfigError, TextError
+from qkv.prepare.check import check_request
 from qkv.prepare.clean import CleanCorpus, clean_corpus
 from qkv.prepare.directory import (
     DROPPED,
@@ -19,21 +20,19 @@ from qkv.prepare.directory import (
     Request,
     existing,
     publish,
-    require_pairs,
     space_needed,
     text_bytes,
     workplace,
     write_json,
 )
 from qkv.prepare.duplicates import mark_duplicates
-from qkv.prepare.encode import Encoder, learn_vocabulary, take_tokenizer
+from qkv.prepare.encode import Encoder, fitting_tokenizer, learn_vocabulary
 from qkv.prepare.report import DropLog, reasons
 from qkv.prepare.split import find_overlap, hold_out
 from qkv.prepare.workers import Workers, cores
 from qkv.storage import explained
 from qkv.text.cleaning import RULES, UNUSABLE
 from qkv.text.files import pair_files
-from qkv.text.subwords import Tokenizer
 
 # Text for which starting one more process pays.
 _BYTES_A_WORKER = 4 << 20
@@ -53,14 +52,10 @@ def prepare(
 
     The result does not depend on the number of workers, which is by default what the work and the machine allow.
     """
-    if not files:
-        raise ConfigError("no files to prepare; give a source and a target file, or pairs in a file named *.tsv")
     if workers is not None and workers < 1:
         raise ConfigError(f"{workers} workers cannot prepare anything; give 1 or more")
     roles = {"training": files, "validation": valid, "test": test}
-    require_pairs(roles)
-    if tokenizer is not None:
-        Tokenizer.load(tokenizer)
+    check_request(config, roles, tokenizer)
     with explained(output):
         request = Request.of(config, {**roles, "tokenizer": [tokenizer] if tokenizer is not None else []})
         if (there := existing(output, request)) is not None:
@@ -136,7 +131,7 @@ class _Preparation:
     def _vocabulary(self, training: CleanCorpus, tokenizer: Path | None) -> int:
         if tokenizer is None:
             return learn_vocabulary(training, self.config.text, self.place / WORK / "sample", self.place / TOKENIZER)
-        take_tokenizer(tokenizer, self.config.text, self.place / TOKENIZER)
+        (self.place / TOKENIZER).write_bytes(fitting_tokenizer(tokenizer, self.config.text).model)
         return 0
 
     def _encode(self, training: CleanCorpus, validation: CleanCorpus | None) -> dict[str, dict[str, int]]:

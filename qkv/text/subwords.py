@@ -173,9 +173,7 @@ def _learn(lines: Iterator[str], config: TextConfig) -> bytes:
     first = next((line for line in lines if line), None)
     if first is None:
         raise TextError("there is no text to learn a vocabulary from")
-    controls = _control_symbols(config)
-    if config.vocabulary <= (fixed := 4 + len(controls) + 256):
-        raise _too_small(config, fixed)
+    controls = require_learnable(config)
     written = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -199,6 +197,14 @@ def _learn(lines: Iterator[str], config: TextConfig) -> bytes:
     except RuntimeError as error:
         raise _explained(str(error), config) from error
     return written.getvalue()
+
+
+def require_learnable(config: TextConfig) -> list[str]:
+    """The control symbols of a vocabulary; refuses a tag that cannot be one, and a size that no corpus would fit."""
+    controls = _control_symbols(config)
+    if config.vocabulary <= (fixed := 4 + len(controls) + 256):
+        raise _too_small(config, fixed)
+    return controls
 
 
 def _control_symbols(config: TextConfig) -> list[str]:
