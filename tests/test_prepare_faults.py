@@ -75,8 +75,8 @@ def test_what_a_look_can_tell_is_told_before_the_corpus_is_read(tmp_path: Path, 
     (tmp_path / "a.en").write_text("one\n" * 2)
     (tmp_path / "a.fr").write_text("un\n")
     (tmp_path / "empty.tsv").touch()
-    files, other = [tmp_path / "a.en", tmp_path / "a.fr"], CONFIG.with_changes(text={"vocabulary": 400})
-    with pytest.raises(ConfigError, match=r"text\.vocabulary is 400"):
+    files, other = [tmp_path / "a.en", tmp_path / "a.fr"], CONFIG.with_changes(text={"vocabulary": 390})
+    with pytest.raises(ConfigError, match=r"text\.vocabulary is 390"):
         prepare(files, tmp_path / "out", other, tokenizer=tokenizer)
     with pytest.raises(TextError, match="is too small"):
         prepare(files, tmp_path / "out", CONFIG.with_changes(text={"vocabulary": 200}))
