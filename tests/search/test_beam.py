@@ -37,10 +37,11 @@ def test_a_beam_as_wide_as_the_space_finds_what_exhaustive_search_finds(
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_everything_can_be_found_down_to_the_last(alpha: float) -> None:
-    model, rules, penalty = MadeUp(3), limits(4), paper_penalty(alpha)
+@pytest.mark.parametrize("forbidden", [(), (2,)])
+def test_everything_can_be_found_down_to_the_last_and_nothing_else(alpha: float, forbidden: tuple[int, ...]) -> None:
+    model, rules, penalty = MadeUp(3), limits(4, forbidden=forbidden), paper_penalty(alpha)
     everything = model.everything(0, rules, 4, penalty)
-    found = beam_search(model.step, Prefixes.of(0), rules, width=3**4, penalty=penalty, keep=len(everything))
+    found = beam_search(model.step, Prefixes.of(0), rules, width=3**4, penalty=penalty, keep=len(everything) + 5)
     same(found[0], everything)
 
 
@@ -134,6 +135,20 @@ def test_it_stops_when_nothing_alive_can_still_be_among_the_best() -> None:
     found = beam_search(step, Prefixes.of(0, 1), limits(50, 50), width=3, penalty=paper_penalty(0.6))
     assert steps == [2]
     assert [[(one.ids, one.complete) for one in best] for best in found] == [[([], True)]] * 2
+
+
+def test_it_stops_when_nothing_can_be_written_any_more() -> None:
+    """All words but the end are forbidden: there is one hypothesis, however many are asked for."""
+    model, steps = MadeUp(4), []
+
+    def step(token_R: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
+        steps.append(len(token_R))
+        return model.step(token_R, state)
+
+    rules = limits(50, forbidden=(1, 2, 3))
+    (found,) = beam_search(step, Prefixes.of(0), rules, width=3, penalty=paper_penalty(0.6), keep=3)
+    assert [(one.ids, one.complete) for one in found] == [([], True)]
+    assert steps == [1]
 
 
 @pytest.mark.parametrize(

@@ -101,12 +101,15 @@ def test_top_k_keeps_the_k_best(k: int) -> None:
     assert {*first_words(1500, Sampling(top_k=k)).nonzero().flatten().tolist()} == {*best}
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.8, 0.99])
-def test_top_p_keeps_the_fewest_best_that_have_p_together(p: float) -> None:
-    best = chances().sort(descending=True)
+@pytest.mark.parametrize(
+    ("p", "temperature"), [(0.1, 1.0), (0.5, 1.0), (0.8, 1.0), (0.99, 1.0), (0.8, 3.0), (0.8, 0.3)]
+)
+def test_top_p_keeps_the_fewest_best_that_have_p_together(p: float, temperature: float) -> None:
+    """Together at this temperature: it is what is drawn from that counts."""
+    best = chances(temperature).sort(descending=True)
     kept = next(n for n in range(1, 7) if best.values[:n].sum() >= p)
     expected = torch.zeros(6).index_copy(0, best.indices[:kept], best.values[:kept])
-    share = first_words(4000, Sampling(top_p=p))
+    share = first_words(4000, Sampling(temperature, top_p=p))
     assert {*share.nonzero().flatten().tolist()} == {*best.indices[:kept].tolist()}
     torch.testing.assert_close(share, expected / expected.sum(), rtol=0, atol=0.03)
 
