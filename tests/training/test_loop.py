@@ -109,8 +109,10 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path: Path, toy_data: Path) ->
     assert names == ["step-0000008", "step-0000010", "step-0000012"]
 
 
-def test_the_validation_loss_is_that_of_each_sentence_alone(tmp_path: Path, toy_data: Path) -> None:
-    train_prepared(toy_data, tmp_path / "run", QUICK)
+@pytest.mark.parametrize("final", ["last", "moving"])
+def test_the_validation_loss_is_that_of_each_sentence_alone(tmp_path: Path, toy_data: Path, final: str) -> None:
+    """By the weights that the run will end with: where these are a moving average, that is what is validated."""
+    train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"final": final, "moving_average": 0.5}))
     told = toy.reports(tmp_path / "run", "validation")[-1]
     prepared = Prepared.open(toy_data)
     tokenizer, corpus = prepared.tokenizer(), prepared.corpus("valid")
@@ -272,7 +274,7 @@ def test_tensorboard_gets_what_the_log_gets(tmp_path: Path, toy_data: Path) -> N
 def test_tensorboard_that_is_not_installed_is_told(
     tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
+    monkeypatch.setitem(__import__("sys").modules, "tensorboard", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'qkv\[tensorboard\]'"):
         train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"tensorboard": True}))
 
@@ -416,8 +418,10 @@ def test_too_many_bad_steps_end_the_run_and_name_their_lines(
     assert told.value.exit_code == 4
     named = json.loads((run / "bad-step-8.json").read_text())["corpus lines of each step"]
     assert named.keys() == {"6", "7", "8"}
-    # Five rows of a few pairs each, all from the training lines.
-    assert set(named["8"]) <= set(Prepared.open(toy_data).corpus("train").lines.tolist())
+    corpus = Prepared.open(toy_data).corpus("train")
+    batches = Batches(corpus, width=32, rows_a_step=5, marks=Marks(0, 1, 2), seed=QUICK.training.seed)
+    # The eighth step sees the eighth batch, which is the one of number 7.
+    assert named["8"] == batches.lines_of_step(7)
     assert len(named["8"]) >= 5
     assert f"corpus lines {', '.join(map(str, named['8'][:5]))}" in str(told.value)
     assert [path.name for path in RunDirectory(run).checkpoints()] == ["step-0000004"]
