@@ -80,6 +80,15 @@ def test_a_truncated_or_missing_file_is_named(tmp_path: Path, part: str) -> None
         Corpus.open(tmp_path, "train")
 
 
+@pytest.mark.parametrize("part", PARTS)
+def test_a_file_with_something_after_its_end_is_named(tmp_path: Path, part: str) -> None:
+    write(tmp_path, PAIRS)
+    with (tmp_path / f"train.{part}").open("ab") as file:
+        file.write(bytes(8))
+    with pytest.raises(TextError, match=rf"train\.{part} is damaged: \d+ bytes instead of \d+"):
+        Corpus.open(tmp_path, "train")
+
+
 def test_offsets_that_do_not_fit_are_named(tmp_path: Path) -> None:
     write(tmp_path, PAIRS)
     np.array([0, 3, 3, 5]).tofile(tmp_path / "train.source.offsets")

@@ -28,6 +28,7 @@ def cleaned(source: str | bytes, target: str | bytes, data: DataConfig = DATA) -
         (b"bro\xffken", "fine", "broken UTF-8"),
         ("fine", b"cut \xc3", "broken UTF-8"),
         ("a\0b", "fine", "NUL character"),
+        ("fine", "a\0b", "NUL character"),
         ("", "something", "empty"),
         (" \t\u2028\u3000", "something", "empty"),
         ("something", "\x01\ufeff", "empty"),

@@ -74,6 +74,11 @@ def test_the_vocabulary_has_its_size_and_its_symbols(tokenizer: Tokenizer) -> No
     assert [tokenizer.piece(index) for index in (6, 21, 22)] == ["<reserved:0>", "<reserved:15>", "<0x00>"]
 
 
+def test_all_that_no_text_has_is_a_mark_but_for_the_end(tokenizer: Tokenizer) -> None:
+    """Padding, begin, unknown, both tags and the reserved symbols: ids that no translation may be written with."""
+    assert tokenizer.marks == (0, 1, *range(3, 22))
+
+
 def test_control_symbols_say_nothing(tokenizer: Tokenizer) -> None:
     ids = tokenizer.encode("a b")
     assert tokenizer.decode([tokenizer.begin, tokenizer.tag("fr"), *ids, tokenizer.end, tokenizer.padding]) == "a b"
