@@ -116,7 +116,7 @@ class RunDirectory:
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         with explained(self.lock):
-            lock = self.lock.open("wb")
+            lock = self.lock.open("ab")
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -124,13 +124,28 @@ class RunDirectory:
                 raise ConfigError(f"another process is at work on {self.path} right now; wait for it") from error
             yield
 
+    def require_free(self) -> None:
+        """Tells at once where the run cannot be written, or is being written to; touches nothing."""
+        with explained(self.path):
+            place = next(one for one in (self.path, *self.path.parents) if one.exists())
+            refusals = {
+                errno.ENOTDIR: not place.is_dir(),
+                errno.EROFS: os.statvfs(place).f_flag & os.ST_RDONLY,
+                errno.EACCES: not os.access(place, os.W_OK | os.X_OK),
+            }
+            for number in (number for number, refused in refusals.items() if refused):
+                raise OSError(number, os.strerror(number))
+        if self.lock.exists():
+            with self.held():
+                pass
+
     def check(self, config: Config) -> None:
         """Tells at once where a run that has learned something already cannot go on with these settings."""
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"not a directory: {self.path}; give --output a new one")
         # Also where nothing was learned yet: it may be somebody else's config.json.
         kept = self.config() if self.config_file.exists() else None
-        directory, state = self._newest_state()
+        directory, state = self.newest_state()
         before = {f"model.{name}": value for name, value in state.get("model", {}).items()}
         if kept is not None:
             self.require_model(kept.model, directory, state)
@@ -155,7 +170,7 @@ class RunDirectory:
                 f"{self.config_file} was changed since {directory.name} was written: {changed}; change that back"
             )
 
-    def _newest_state(self) -> tuple[Path, dict[str, Any]]:
+    def newest_state(self) -> tuple[Path, dict[str, Any]]:
         """The newest state that can be read, and where; whether the tensors beside it are sound is not looked at."""
         for directory in [*reversed(self.checkpoints()), self.final]:
             with contextlib.suppress(CheckpointError):

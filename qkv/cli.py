@@ -159,34 +159,22 @@ def _train(options: argparse.Namespace) -> None:
     config = _config(options)
     if options.data is not None:
         _refuse_with_data(options)
-    if options.dry_run:
-        from qkv.prepare import Prepared
-        from qkv.text.files import pair_files
-        from qkv.training.plan import Plan
-
-        for files in (options.files, options.valid, options.test):
-            pair_files(files)
-        config = config if options.data is None else Prepared.open(options.data).applied_to(config)
-        print(Plan.of(config).text(config))
-        return
-    if options.output is None:
+    if options.output is None and not options.dry_run:
         raise ConfigError("train needs --output, the directory of the run")
     if bool(options.files) == bool(options.data):
         raise ConfigError("train needs either files of parallel text or --data, a directory that `qkv prepare` wrote")
     from qkv.training import train, train_prepared
+    from qkv.training.plan import plan_prepared_training, plan_training
 
-    if options.data is not None:
+    others = {"valid": options.valid, "test": options.test, "tokenizer": options.tokenizer}
+    if options.dry_run and options.data is not None:
+        print(plan_prepared_training(options.data, options.output, config))
+    elif options.dry_run:
+        print(plan_training(options.files, options.output, config, **others))
+    elif options.data is not None:
         train_prepared(options.data, options.output, config)
     else:
-        train(
-            options.files,
-            options.output,
-            config,
-            valid=options.valid,
-            test=options.test,
-            tokenizer=options.tokenizer,
-            say=lambda text: print(text, file=sys.stderr),
-        )
+        train(options.files, options.output, config, **others, say=lambda text: print(text, file=sys.stderr))
 
 
 def _refuse_with_data(options: argparse.Namespace) -> None:

@@ -19,9 +19,12 @@ import pytest
 
 import qkv
 from qkv.checkpoint import RunDirectory, read
+from qkv.cli import main
 from qkv.config import settings
 from qkv.models.build import count_parameters
+from qkv.prepare.directory import space_needed
 from qkv.recipes import RECIPES, recipe
+from qkv.storage import readable_size
 from tests import toy
 from tests.toy import Command
 
@@ -44,6 +47,15 @@ def text(lines: list[str]) -> bytes:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     return toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(120))
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of `QUICKLY` on the corpus."""
+    folder = tmp_path_factory.mktemp("begun")
+    corpus = toy.write_tsv(folder / "corpus.tsv", toy.pairs(120))
+    assert main(["train", str(corpus), *SMALL, *QUICKLY, "--output", str(folder / "run")]) == 0
+    return folder / "run"
 
 
 # Help
@@ -136,6 +148,85 @@ def test_a_dry_run_tells_the_settings_and_the_sizes_and_does_nothing(
     assert "24,960" in told["a step"]
     assert "GB" in told["memory"]
     assert "GB" in told["disk"]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_counts_the_data_that_is_still_to_be_prepared(
+    command: Command, tmp_path: Path, corpus: Path, toy_data: Path
+) -> None:
+    def disk(*arguments: object) -> str:
+        return next(line for line in command("train", *arguments, "--dry-run").lines if line.startswith("disk"))
+
+    needed = readable_size(space_needed([corpus]))
+    run = tmp_path / "run"
+    assert disk(corpus, *SMALL, *QUICKLY).endswith(f"checkpoints and weights, {needed} for preparing the data")
+    assert disk("--data", toy_data, *QUICKLY).endswith("0 bytes for preparing the data")
+    assert command("train", corpus, "--output", run, *SMALL, *QUICKLY).code == 0
+    assert disk(corpus, "--output", run, *SMALL, *QUICKLY).endswith("0 bytes for preparing the data")
+
+
+def contents(directory: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--recipe", "tiny"],
+        ["{corpus}", "--data", "{data}"],
+        ["{corpus}", "--set", "training.device=cuda:77"],
+        ["{corpus}", "--set", "training.device=gpu"],
+        ["{corpus}", "--set", "text.vocabulary=100"],
+        ["{corpus}", "--to", "?"],
+        ["{corpus}", "--tokenizer", "{corpus}"],
+        ["{corpus}", "--tokenizer", "{data}/tokenizer.model"],
+        ["{corpus}", "--valid", "{empty}"],
+        ["{corpus}", "--test", "{wide}"],
+        ["{empty}"],
+        ["--data", "{data}", "--set", "training.device=cuda:77"],
+        ["--data", "{corpus}"],
+        ["{corpus}", "--output", "{corpus}"],
+        ["{corpus}", "--output", "{corpus}/run"],
+        ["--data", "{data}", "--output", "{corpus}/run"],
+        ["{corpus}", "--output", "{toy_run}"],
+        ["{corpus}", *SMALL, *QUICKLY, "--set", "model.dropout=0.3", "--output", "{run}"],
+        ["{corpus}", "{corpus}", *SMALL, *QUICKLY, "--output", "{run}"],
+        ["--data", "{data}", *QUICKLY, "--output", "{run}"],
+    ],
+)
+def test_a_dry_run_refuses_what_the_real_one_would(
+    command: Command, tmp_path: Path, corpus: Path, toy_data: Path, toy_run: Path, begun: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "empty.tsv").touch()
+    (tmp_path / "wide.tsv").write_text("basa\tasab\n", encoding="utf-16")
+    places = {
+        "corpus": corpus, "data": toy_data, "toy_run": toy_run, "run": begun, "empty": tmp_path / "empty.tsv",
+        "wide": tmp_path / "wide.tsv",
+    }  # fmt: skip
+    asked = [argument.format_map(places) for argument in arguments]
+    before = contents(tmp_path) | contents(begun) | contents(toy_run)
+    tried = command("train", *asked, "--dry-run")
+    assert contents(tmp_path) | contents(begun) | contents(toy_run) == before
+    real = command("train", *asked, *([] if "--output" in asked else ["--output", tmp_path / "new"]))
+    assert tried.code == real.code != 0
+    assert tried.err == real.err.splitlines(keepends=True)[-1]
+
+
+def test_a_dry_run_of_a_run_that_is_written_to_is_refused(command: Command, corpus: Path, begun: Path) -> None:
+    with RunDirectory(begun).held():
+        ran = command("train", corpus, *SMALL, *QUICKLY, "--output", begun, "--dry-run")
+    assert (ran.code, "another process is at work on" in ran.err) == (2, True)
+    assert command("train", corpus, *SMALL, *QUICKLY, "--output", begun, "--dry-run").code == 0
+
+
+def test_tensorboard_that_is_not_installed_is_told_before_preparing(
+    command: Command, tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    arguments = ["train", corpus, "--output", tmp_path / "run", *QUICKLY, "--set", "training.tensorboard=true"]
+    for more in ([], ["--dry-run"]):
+        ran = command(*arguments, *more)
+        assert (ran.code, "pip install 'qkv[tensorboard]'" in ran.err) == (2, True)
     assert not (tmp_path / "run").exists()
 
 

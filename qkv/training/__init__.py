@@ -8,9 +8,9 @@ from pathlib import Path
 
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config
-from qkv.devices import choose_device
 from qkv.prepare import Prepared, prepare
 from qkv.training.loop import train_run
+from qkv.training.plan import require_ready
 
 __all__ = ["train", "train_prepared"]
 
@@ -29,9 +29,8 @@ def train(
     if isinstance(files, str):
         raise TypeError("train takes a list of files: train([source, target], output, config)")
     run = RunDirectory(Path(output))
-    run.check(config)
     # Preparing may take long: what is wrong with the rest is said before it.
-    choose_device(config.training.device)
+    require_ready(config, run)
     prepared = prepare(
         _paths(files),
         run.data,
@@ -48,8 +47,7 @@ def train_prepared(data: Path, output: Path, config: Config) -> None:
     """Trains on a directory that `prepare` wrote; its text and data settings are those of the run."""
     prepared = Prepared.open(data)
     run, config = RunDirectory(output), prepared.applied_to(config)
-    run.check(config)
-    choose_device(config.training.device)
+    require_ready(config, run)
     train_run(config, run, prepared)
 
 

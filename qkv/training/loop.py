@@ -40,8 +40,9 @@ def train_run(config: Config, run: RunDirectory, prepared: Prepared) -> None:
     # A flipped byte in the ids would be learned without a word: reading them once is cheap beside training.
     prepared.verify()
     with run.held():
+        require_same_data(run, prepared)
         run.begin(config)
-        _keep_tokenizer(run, prepared)
+        write_atomically(run.tokenizer_file, prepared.tokenizer().model)
         training = _Training.begin(config, run, prepared)
         try:
             if training.finished():
@@ -60,6 +61,19 @@ def train_run(config: Config, run: RunDirectory, prepared: Prepared) -> None:
             training.log.close()
     left_out = f"; {training.skipped:,} steps were left out" if training.skipped else ""
     training.line.say(f"finished after step {training.step:,}: {run.path}{left_out}")
+
+
+def require_same_data(run: RunDirectory, prepared: Prepared) -> None:
+    """A run that has learned something goes on with what it learned from."""
+    if run.final.is_dir() and not run.checkpoints():
+        raise CheckpointError(f"{run.path} is finished and has no checkpoint to go on from; use another --output")
+    if run.learned and run.tokenizer_file.exists() and run.tokenizer_file.read_bytes() != prepared.tokenizer().model:
+        raise CheckpointError(
+            f"{run.tokenizer_file} is not the tokenizer of {prepared.directory}; use the data this run was begun with"
+        )
+    directory, state = run.newest_state()
+    if state.get("data", prepared.fingerprint) != prepared.fingerprint:
+        raise CheckpointError(f"{directory} was trained on other data; use that, or another --output")
 
 
 @dataclass
@@ -109,11 +123,9 @@ class _Training:
         model = build(config.model, tokenizer.size, seed=options.seed).to(device)
         optimizer = build_optimizer(options, model.parameters())
         saved = run.newest_sound_checkpoint()
-        if saved is None and run.final.is_dir():
-            raise CheckpointError(f"{run.path} is finished and has no checkpoint to go on from; use another --output")
         moving = _moving_average(config, model, saved)
         if saved is not None:
-            _restore(saved, model, optimizer, prepared.fingerprint)
+            _restore(saved, model, optimizer)
         state = saved.state if saved is not None else {}
         training = cls(
             config=config,
@@ -336,17 +348,6 @@ class _Training:
                 yield batch
 
 
-def _keep_tokenizer(run: RunDirectory, prepared: Prepared) -> None:
-    """The run gets the data's tokenizer as its own; one that it has learned with already must be the same."""
-    model = prepared.tokenizer().model
-    if not run.learned or not run.tokenizer_file.exists():
-        write_atomically(run.tokenizer_file, model)
-    elif run.tokenizer_file.read_bytes() != model:
-        raise CheckpointError(
-            f"{run.tokenizer_file} is not the tokenizer of {prepared.directory}; use the data this run was begun with"
-        )
-
-
 def _reader(model: EncoderDecoder, choice: str, device: torch.device) -> Reader:
     """One shape for the whole run pays for compiling it, where a GPU runs it."""
     wanted = choice == "on" or (choice == "auto" and device.type == "cuda")
@@ -359,9 +360,7 @@ def _moving_average(config: Config, model: nn.Module, saved: Saved | None) -> Mo
     return MovingAverage(model, config.training.moving_average, None if saved is None else saved.tensors["moving"])
 
 
-def _restore(saved: Saved, model: nn.Module, optimizer: torch.optim.Optimizer, fingerprint: str) -> None:
-    if saved.state["data"] != fingerprint:
-        raise CheckpointError(f"{saved.directory} was trained on other data; use that, or another --output")
+def _restore(saved: Saved, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     try:
         model.load_state_dict(saved.tensors["weights"])
         for name, parameter in model.named_parameters():

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
+from qkv.checkpoint import RunDirectory
 from qkv.config import Config, settings
 from qkv.data.batch import Packed
+from qkv.devices import choose_device
 from qkv.layers.loss import CHUNK
 from qkv.models.build import assemble, count_parameters
+from qkv.prepare import Prepared
+from qkv.prepare.check import check_request
+from qkv.prepare.directory import Request, existing, require_space, space_needed
 from qkv.storage import readable_size
 from qkv.training.averaging import FINAL
+from qkv.training.loop import require_same_data
+from qkv.training.reports import require_tensorboard
 
 _FLOAT = 4
 
@@ -24,10 +33,11 @@ class Plan:
     rows_a_step: int
     positions_a_step: int
     memory: int
-    disk: int
+    checkpoint_disk: int
+    data_disk: int
 
     @classmethod
-    def of(cls, config: Config) -> Plan:
+    def of(cls, config: Config, *, data_disk: int) -> Plan:
         options = config.training
         vocabulary = config.text.vocabulary
         parameters = count_parameters(config.model, vocabulary)
@@ -47,7 +57,8 @@ class Plan:
             positions_a_step=rows * config.data.row_width,
             memory=parameters * copies * _FLOAT + working + activations,
             # One more checkpoint is written before the oldest goes; the final weights are one copy.
-            disk=parameters * _FLOAT * (copies * (checkpoints + 1) + 1),
+            checkpoint_disk=parameters * _FLOAT * (copies * (checkpoints + 1) + 1),
+            data_disk=data_disk,
         )
 
     def text(self, config: Config) -> str:
@@ -59,9 +70,57 @@ class Plan:
             f"a step            {self.rows_a_step:,} rows of {config.data.row_width} positions: up to "
             f"{self.positions_a_step:,} source and {self.positions_a_step:,} target tokens",
             f"memory            about {readable_size(self.memory)} in float32 while training",
-            f"disk              about {readable_size(self.disk)} for checkpoints and weights, beside the data",
+            f"disk              about {readable_size(self.checkpoint_disk + self.data_disk)}: "
+            f"{readable_size(self.checkpoint_disk)} for checkpoints and weights, {readable_size(self.data_disk)} for "
+            "preparing the data",
         ]
         return "\n".join(lines)
+
+
+def plan_training(
+    files: Sequence[Path],
+    output: Path | None,
+    config: Config,
+    *,
+    valid: Sequence[Path],
+    test: Sequence[Path],
+    tokenizer: Path | None,
+) -> str:
+    """What `train` would need, told without writing anything; refuses what that would, where it is quickly known."""
+    run = None if output is None else RunDirectory(output)
+    require_ready(config, run)
+    roles = {"training": files, "validation": valid, "test": test}
+    check_request(config, roles, tokenizer)
+    data_disk = space_needed(files)
+    if run is not None and run.data.exists():
+        there = existing(run.data, Request.of(config, {**roles, "tokenizer": [tokenizer] if tokenizer else []}))
+        if there is not None:
+            require_same_data(run, there)
+            data_disk = 0
+    if run is not None:
+        require_space(run.data, data_disk)
+    return Plan.of(config, data_disk=data_disk).text(config)
+
+
+def plan_prepared_training(data: Path, output: Path | None, config: Config) -> str:
+    """What `train_prepared` would need, likewise."""
+    prepared = Prepared.open(data)
+    config = prepared.applied_to(config)
+    run = None if output is None else RunDirectory(output)
+    require_ready(config, run)
+    if run is not None:
+        require_same_data(run, prepared)
+    return Plan.of(config, data_disk=0).text(config)
+
+
+def require_ready(config: Config, run: RunDirectory | None) -> None:
+    """Refuses settings that this machine or a run already begun cannot go with; a plan need not name the run."""
+    if run is not None:
+        run.check(config)
+        run.require_free()
+    choose_device(config.training.device)
+    if config.training.tensorboard:
+        require_tensorboard()
 
 
 def _bytes_saved_for_a_row(config: Config) -> int:

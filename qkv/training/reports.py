@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import sys
@@ -126,9 +127,12 @@ def perplexity(nll: float) -> float:
     return math.exp(min(nll, 700.0))
 
 
+def require_tensorboard() -> None:
+    if importlib.util.find_spec("tensorboard") is None:
+        raise MissingExtraError("training.tensorboard needs TensorBoard: pip install 'qkv[tensorboard]'")
+
+
 def _summary_writer(directory: Path, since_step: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise MissingExtraError("training.tensorboard needs TensorBoard: pip install 'qkv[tensorboard]'") from error
+    from torch.utils.tensorboard import SummaryWriter
+
     return SummaryWriter(str(directory / "tensorboard"), purge_step=since_step + 1)
