@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import random
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 from qkv.config import TextConfig
 from qkv.errors import ConfigError, StorageError, TextError
 from qkv.text.cleaning import normalise
+from qkv.text.sampling import META, Sampler
 from qkv.text.subwords import Tokenizer
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=[]))
@@ -214,3 +218,39 @@ def test_a_sharp_distribution_samples_the_best_cut(unigram: Tokenizer, tmp_path:
     lines = corpus(tmp_path / "c").read_text(encoding="utf-8").splitlines()[:100]
     best = [unigram.encode(line) for line in lines]
     assert [unigram.sample(line, 500.0, 1) for line in lines] == best
+
+
+SCORES = {"▁": -3.0, "▁a": -2.0, "a": -2.5, "b": -2.2, "ab": -2.0, "ba": -3.5, "▁ab": -4.0, "bé": -3.0}
+PIECES = {piece: (number, score) for number, (piece, score) in enumerate(SCORES.items())}
+BYTES = range(100, 356)
+
+
+def all_cuts(word: str) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Every way to cut a word, and its log-likelihood; as in SentencePiece, a character that is no piece is bytes."""
+    if not word:
+        yield (), 0.0
+    for length in range(1, len(word) + 1):
+        part = word[:length]
+        ids: tuple[int, ...]
+        if part in PIECES:
+            ids, score = (PIECES[part][0],), PIECES[part][1]
+        elif length == 1:
+            ids, score = tuple(BYTES[byte] for byte in part.encode()), min(SCORES.values()) - 10
+        else:
+            continue
+        for more, rest in all_cuts(word[length:]):
+            yield (*ids, *more), score + rest
+
+
+@pytest.mark.parametrize(("text", "alpha"), [("abab", 0.5), ("abab", 1.0), ("abé", 0.1), ("ab", 0.0)])
+def test_cuts_are_drawn_as_often_as_they_are_likely(text: str, alpha: float) -> None:
+    likelihood = {ids: math.exp(alpha * score) for ids, score in all_cuts(META + text)}
+    draws, sampler = 4000, Sampler(PIECES, BYTES)
+    found = Counter(tuple(sampler.sample(text, alpha, seed)) for seed in range(draws))
+    assert found.keys() <= likelihood.keys()
+    expected = {ids: draws * one / sum(likelihood.values()) for ids, one in likelihood.items()}
+    chi_square = sum((found[ids] - count) ** 2 / count for ids, count in expected.items())
+    # Its mean is the degrees of freedom and its variance twice that: five deviations are never chance.
+    freedom = len(likelihood) - 1
+    assert freedom >= 3
+    assert chi_square < freedom + 5 * math.sqrt(2 * freedom)
