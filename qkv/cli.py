@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +15,7 @@ import qkv
 from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, StorageError, TextError
 from qkv.recipes import RECIPES, recipe
+from qkv.storage import replacing
 
 if TYPE_CHECKING:
     from qkv.translate import Translation
@@ -247,14 +247,18 @@ def _translate(options: argparse.Namespace) -> None:
     translate([], seed=options.seed)
     # Whoever types lines wants to see each translated; a file is quicker in large helpings.
     interactive = options.input is None and sys.stdin.isatty()
+    first = 1
     with _output(options.output) as output, Progress("translating", total=None, unit="lines") as progress:
-        first = 1
-        for texts in _helpings(lines, 1 if interactive else _LINES_AT_ONCE):
-            translations = translate(texts, seed=options.seed + first - 1, progress=progress.advance)
-            for number, translation in enumerate(translations, start=first):
-                output.writelines(_translation_lines(number, translation, options))
-            output.flush()
-            first += len(texts)
+        try:
+            for texts in _helpings(lines, 1 if interactive else _LINES_AT_ONCE):
+                translations = translate(texts, seed=options.seed + first - 1, progress=progress.advance)
+                for number, translation in enumerate(translations, start=first):
+                    output.writelines(_translation_lines(number, translation, options))
+                output.flush()
+                first += len(texts)
+        except TextError as error:
+            before = "nothing is written" if options.output else f"the {first - 1:,} lines before it are translated"
+            raise TextError(f"{error}; {before}") from error
 
 
 def _translation_lines(number: int, translation: Translation, options: argparse.Namespace) -> Iterator[str]:
@@ -432,14 +436,23 @@ def _config(options: argparse.Namespace) -> Config:
 
 
 def _helpings(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    lines = iter(lines)
-    while helping := list(itertools.islice(lines, size)):
+    """The lines, so many at a time; where reading fails, those before come first."""
+    helping: list[str] = []
+    try:
+        for line in lines:
+            helping.append(line)
+            if len(helping) == size:
+                yield helping
+                helping = []
+    except TextError:
         yield helping
+        raise
+    yield helping
 
 
 @contextlib.contextmanager
 def _output(path: Path | None) -> Iterator[TextIO]:
-    """The file, or standard output; what the file system refuses is said in a line."""
+    """The file, which changes only when all is written, or standard output; what is refused is said in a line."""
     if path is None and sys.stdout is None:
         raise ConfigError("standard output is closed; give --output, a file")
     try:
@@ -447,8 +460,12 @@ def _output(path: Path | None) -> Iterator[TextIO]:
             # Translations are UTF-8 whatever the terminal's locale says.
             with open(sys.stdout.fileno(), "w", encoding="utf-8", closefd=False) as output:
                 yield output
-        else:
+        elif path.exists() and not path.is_file():
+            # A device or a pipe cannot be replaced.
             with path.open("w", encoding="utf-8") as output:
+                yield output
+        else:
+            with replacing(path) as output:
                 yield output
     except BrokenPipeError:
         raise

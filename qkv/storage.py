@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 
 from qkv.errors import StorageError
@@ -15,16 +17,27 @@ _UNITS = {"GB": 1e9, "MB": 1e6, "kB": 1e3}
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replaces a file by another in one instant, so that there is always a whole one."""
+    with explained(path, len(content)), replacing(path) as file:
+        file.buffer.write(content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIOWrapper]:
+    """A new file that takes the place of another once all is written; where that fails, the old one stays."""
+    # Behind a link: the file it leads to is replaced, and not the link.
+    path = path.resolve()
     temporary = path.with_name(path.name + ".tmp")
-    with explained(path, len(content)):
-        try:
-            temporary.write_bytes(content)
-            sync(temporary)
-            temporary.rename(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        sync(path.parent)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            yield file
+        if path.exists():
+            shutil.copymode(path, temporary)
+        sync(temporary)
+        temporary.rename(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
 
 
 def sync(path: Path) -> None:

@@ -319,6 +319,37 @@ def test_files_in_and_out(command: Command, toy_run: Path, tmp_path: Path) -> No
     assert (tmp_path / "out").read_text() == "udok asab\n\n"
 
 
+def test_a_failure_leaves_the_output_file_as_it_was(
+    command: Command, toy_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qkv.cli._LINES_AT_ONCE", 1)
+    (tmp_path / "out").write_text("of value\n")
+    ran = command("translate", toy_run, "--output", tmp_path / "out", given=b"basa kodu\n\xff\n")
+    assert (ran.code, (tmp_path / "out").read_text()) == (3, "of value\n")
+    assert ran.err.endswith("line 2: not UTF-8 at byte 1; nothing is written\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("at_once", [2, 3, 2000])
+def test_lines_before_a_broken_one_are_translated(
+    command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr("qkv.cli._LINES_AT_ONCE", at_once)
+    ran = command("translate", toy_run, given=b"basa kodu\n\nkodu basa\n\xff\nbasa\n")
+    assert (ran.code, ran.lines) == (3, ["udok asab", "", "asab udok"])
+    assert ran.err.endswith("line 4: not UTF-8 at byte 1; the 3 lines before it are translated\n")
+
+
+def test_an_output_file_keeps_its_mode_and_what_leads_to_it(command: Command, toy_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("of no value\n")
+    (tmp_path / "out").chmod(0o640)
+    (tmp_path / "link").symlink_to("out")
+    assert command("translate", toy_run, "--output", tmp_path / "link", given=b"basa kodu\n").code == 0
+    assert (tmp_path / "out").read_text() == "udok asab\n"
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "link").is_symlink()
+
+
 def test_a_pipe_is_an_input(command: Command, toy_run: Path) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"basa kodu\n")

@@ -43,8 +43,8 @@ MAY_IMPORT = {
     "qkv.convert": "errors config",
     "qkv.plot": "errors",
     "qkv.cli": (
-        "qkv errors progress config recipes text.files search.sample checkpoint prepare training translate evaluate "
-        "plot"
+        "qkv errors storage progress config recipes text.files search.sample checkpoint prepare training translate "
+        "evaluate plot"
     ),
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
