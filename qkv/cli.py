@@ -389,7 +389,22 @@ def _add_completion(commands: _Commands[_Parser]) -> None:
 def _completion(options: argparse.Namespace) -> None:
     import shtab
 
-    print(shtab.complete(build_parser(), options.shell))
+    parser = build_parser()
+    for commands in parser._actions:
+        for command in commands.choices.values() if isinstance(commands, _Commands) else ():
+            for action in command._actions:
+                # This parser reads no words: what it offers refuses nothing.
+                vars(action).update(_OFFERED.get(str(action.metavar), {}))
+    print(shtab.complete(parser, options.shell))
+
+
+# A system to score is a file or a run directory, and a shell completes the path of a directory as that of a file.
+_OFFERED: dict[str, dict[str, Any]] = {
+    **{key: {"complete": "file"} for key in ("FILE", "MODEL", "PNG", "SYSTEM", "TSV")},
+    **{key: {"complete": "directory"} for key in ("DIR", "RUN")},
+    "RECIPE": {"choices": list(RECIPES)},
+}
+"""What a shell completes an argument with, by what help calls it; `complete` is shtab's word."""
 
 
 def _corpus_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -406,7 +421,7 @@ def _corpus_arguments(parser: argparse.ArgumentParser, *, required: bool) -> Non
     parser.add_argument("--from", dest="source_language", metavar="CODE", help="the source's language, such as en")
     parser.add_argument("--to", dest="target_language", metavar="CODE", help="the target's language, such as fr")
     # Not argparse's choices: an unknown recipe gets a suggestion instead of a list of thirty.
-    parser.add_argument("--recipe", default="base", metavar="NAME", help="default: base; `qkv recipes` lists them")
+    parser.add_argument("--recipe", default="base", metavar="RECIPE", help="default: base; `qkv recipes` lists them")
     parser.add_argument(
         "--set",
         action="append",

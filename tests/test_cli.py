@@ -94,6 +94,39 @@ def test_completion_scripts_name_every_command(command: Command, shell: str) -> 
         assert subprocess.run(["bash", "-n"], input=script, capture_output=True).stderr == b""
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["train", "--recipe", ""], {*RECIPES}),
+        (["prepare", "--recipe", "mod"], {"modern"}),
+        (["recipes", "bi"], {"big", "big-en-fr"}),
+        (["completion", ""], {"bash", "zsh", "tcsh"}),
+        (["train", "co"], {"corpus.tsv", "country"}),
+        (["train", "--tokenizer", "co"], {"corpus.tsv", "country"}),
+        (["evaluate", "co"], {"corpus.tsv", "country"}),
+        (["translate", "co"], {"country"}),
+        (["translate", "country", "--input", "co"], {"corpus.tsv", "country"}),
+        (["train", "--data", "co"], {"country"}),
+        (["plot", "co"], {"country"}),
+        (["average", "co"], {"country"}),
+    ],
+)
+def test_bash_completes_recipes_files_and_directories(
+    command: Command, tmp_path: Path, corpus: Path, typed: list[str], offered: set[str]
+) -> None:
+    (tmp_path / "country").mkdir()
+    (tmp_path / "script").write_bytes(command("completion", "bash").out)
+    words = 'source ./script; COMP_WORDS=(qkv "$@"); COMP_CWORD=$#; _shtab_qkv; printf \'%s\\n\' "${COMPREPLY[@]}"'
+    ran = subprocess.run(["bash", "-c", words, "bash", *typed], cwd=tmp_path, capture_output=True, text=True)
+    assert (ran.stderr, {*ran.stdout.split()}) == ("", offered)
+    assert corpus.name == "corpus.tsv"
+
+
+def test_completing_needs_no_torch() -> None:
+    code = "import sys; from qkv.cli import main; main(['completion', 'bash']); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, env=ENVIRONMENT).returncode == 0
+
+
 # Preparing and training
 
 
