@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -72,30 +73,40 @@ def scramble(x: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
 
 
 def _best_fit(source_lengths: Ints, target_lengths: Ints, width: int) -> Rows:
-    """Longest first, each into the row whose scarcer side it fills best."""
-    longest = np.maximum(source_lengths, target_lengths)
-    order = np.argsort(-longest, kind="stable")
+    """Longest first, each into the row whose sides it leaves most alike; of these, the one it leaves least room in."""
+    # Pairs as long as each other come in no order: in a sorted corpus, lopsided ones would only meet their like.
+    noise = scramble(np.arange(len(source_lengths), dtype=np.uint64))
+    order = np.lexsort((noise, -(source_lengths + target_lengths)))
+    fewest = -(-max(source_lengths.sum(), target_lengths.sum()) // width)
+    # How much more room a row may have on its source side than on its target side afterwards, the best first.
+    lopsided = sorted(range(-width, width + 1), key=abs)
+    nearly_even = [more for more in lopsided if abs(more) <= width // 32]
     row_of: list[int] = []
-    room: list[tuple[int, int]] = []
-    # open_rows[n]: rows whose scarcer side has n positions left; bit n of `some` tells that there are any.
-    open_rows: list[list[int]] = [[] for _ in range(width + 1)]
-    some = 0
+    rows = 0
+    # open_rows[d, s]: rows with s source positions left and s - d target positions; bit s of some[d]: there are any.
+    open_rows: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    some: defaultdict[int, int] = defaultdict(int)
     for source, target in zip(source_lengths[order].tolist(), target_lengths[order].tolist(), strict=True):
-        fitting = some >> max(source, target)
-        if fitting:
-            left = max(source, target) + (fitting & -fitting).bit_length() - 1
-            row = open_rows[left].pop()
-            if not open_rows[left]:
-                some &= ~(1 << left)
-            source_room, target_room = room[row]
+        # A lopsided row is hard to fill: as long as more rows are needed anyway, a new one is better.
+        for more in nearly_even if rows < fewest else lopsided:
+            difference = source - target + more
+            needed = source + max(0, more)
+            fitting = some[difference] >> needed
+            if fitting:
+                room = needed + (fitting & -fitting).bit_length() - 1
+                alike = open_rows[difference, room]
+                row = alike.pop()
+                if not alike:
+                    some[difference] ^= 1 << room
+                break
         else:
-            row, source_room, target_room = len(room), width, width
-            room.append((width, width))
+            row, room, more = rows, width, target - source
+            rows += 1
         row_of.append(row)
-        room[row] = source_room - source, target_room - target
-        left = min(room[row])
-        if left:
-            open_rows[left].append(row)
-            some |= 1 << left
+        room -= source
+        # Where either side is full, nothing more goes in.
+        if room > max(0, more):
+            open_rows[more, room].append(row)
+            some[more] |= 1 << room
     in_rows = np.argsort(row_of, kind="stable")
     return Rows(order[in_rows], np.concatenate([[0], np.cumsum(np.bincount(row_of))]))

@@ -116,7 +116,7 @@ def test_an_epoch_has_every_pair_exactly_once(tmp_path: Path) -> None:
 
 def test_epochs_follow_each_other_without_a_gap(tmp_path: Path) -> None:
     """Every step has as many rows as any other, also the one in which an epoch ends and the next begins."""
-    batches = batches_of(tmp_path, some_pairs(60))
+    batches = batches_of(tmp_path, some_pairs(63))
     rows = len(batches.rows)
     assert rows % ROWS_A_STEP
     taken = [row for step in range(rows) for row in batches.rows_of_step(step).tolist()]

@@ -46,22 +46,22 @@ def test_every_pair_is_in_one_row_and_both_sides_fit(pairs: list[tuple[int, int]
 
 
 @given(lengths)
-def test_no_two_rows_could_have_been_one(pairs: list[tuple[int, int]]) -> None:
-    """Of rows whose longest sides are half empty there is at most one: the second would have joined the first."""
-    rows = pack(*sides(pairs), WIDTH)
-    room = [
-        min(WIDTH - sum(pairs[pair][0] for pair in row), WIDTH - sum(pairs[pair][1] for pair in row))
-        for row in members(rows)
-    ]
-    assert sum(left > WIDTH / 2 for left in room) <= 1
+def test_no_row_is_added_without_need(pairs: list[tuple[int, int]]) -> None:
+    """Beyond the rows that the tokens need anyway, a row begins with a pair that fits none of those before."""
+    rows = members(pack(*sides(pairs), WIDTH))
+    fewest = -(-max(sum(side) for side in zip(*pairs, strict=True)) // WIDTH) if pairs else 0
+    for number, (first, *_) in enumerate(rows[fewest:], start=fewest):
+        for row in rows[:number]:
+            assert any(sum(pairs[pair][side] for pair in [*row, first]) > WIDTH for side in (0, 1))
 
 
 def test_rows_are_nearly_full_on_realistic_lengths() -> None:
     source, target = realistic_lengths(20_000)
     rows = pack(source, target, 128)
     assert 25 < source.mean() < 31
-    fill = (source.sum() + target.sum()) / (2 * 128 * len(rows))
-    assert fill > 0.94
+    # The targets are longer: no packing can fill the source side as well.
+    assert target.sum() > source.sum()
+    assert target.sum() / (128 * len(rows)) > 0.99
 
 
 def test_the_result_depends_on_nothing_but_the_lengths() -> None:
@@ -83,9 +83,9 @@ def test_the_rows_never_change_by_accident(monkeypatch: pytest.MonkeyPatch) -> N
         rows = pack(source, target, 128)
         return hashlib.sha256(np.concatenate([rows.pairs, rows.starts]).astype("<i8").tobytes()).hexdigest()[:16]
 
-    assert digest() == "418fe6895f8c4959"
+    assert digest() == "0632919a1f2f8dda"
     monkeypatch.setattr(packing, "_BLOCK", 900)
-    assert digest() == "8832ca4f6d9af3da"
+    assert digest() == "642257e2f0a86abf"
 
 
 def test_a_corpus_of_several_blocks_is_packed_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
