@@ -260,6 +260,7 @@ def test_more_segmentations_say_the_same_in_other_pieces(tmp_path: Path, corpus:
     assert ids.lines.tolist() == ids.lines.tolist()[:280] * 3
     assert sum(ids.pair(index) != ids.pair(index + 280) for index in range(280)) > 50
     assert len(prepared.corpus("valid")) == 20
+    assert "300 pairs read: 280 for training in 3 cuts each, 20 for validation" in prepared.summary()
 
 
 def test_the_vocabulary_is_learned_from_no_more_than_the_sample(tmp_path: Path, corpus: Path) -> None:

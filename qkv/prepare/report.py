@@ -105,8 +105,10 @@ def reasons(tally: Tally) -> str:
 def summarise(report: Mapping[str, Any], dropped: str) -> str:
     """A report as a person reads it."""
     training, validation = report["training"], report["validation"]
+    cuts = report["segmentations"]
+    kept = f"{training['pairs'] // cuts:,} for training{f' in {cuts} cuts each' if cuts > 1 else ''}"
     lines = [
-        f"{training['read']:,} pairs read: {training['pairs']:,} for training, "
+        f"{training['read']:,} pairs read: {kept}, "
         f"{validation['pairs']:,} for validation, {sum(_counts(training)):,} left out"
     ]
     for name in ("training", "validation"):
