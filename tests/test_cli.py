@@ -550,3 +550,14 @@ def test_a_closed_stream_is_told(toy_run: Path, closed: str) -> None:
     assert ran.returncode == 2
     assert "is closed; give" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_lines_are_numbered_on_and_drawn_anew_from_one_helping_to_the_next(
+    command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qkv.cli._LINES_AT_ONCE", 2)
+    same = text([SOURCES[0]] * 5)
+    rows = [line.split("\t") for line in command("translate", toy_run, "--n-best", 2, given=same).lines]
+    assert [row[0] for row in rows] == ["1", "1", "2", "2", "3", "3", "4", "4", "5", "5"]
+    drawn = command("translate", toy_run, "--sample", "--temperature", 3, given=same).lines
+    assert drawn[:2] != drawn[2:4]

@@ -303,3 +303,31 @@ def test_a_translator_knows_its_language(toy_data: Path) -> None:
     tokenizer = Tokenizer.load(toy_data / "tokenizer.model")
     model = build(QUICK.model, tokenizer.size, seed=1)
     assert Translator.of(model, tokenizer, config).target_language == "fr"
+
+
+def test_a_text_that_just_fits_is_translated_whole(toy_data: Path) -> None:
+    """Its end takes one of the places."""
+    warnings: list[str] = []
+    tokens = len(Tokenizer.load(toy_data / "tokenizer.model").encode(SOURCES[0]))
+    untrained(toy_data, warnings, longest_source=tokens + 1).translate(SOURCES[:1])
+    assert warnings == []
+    untrained(toy_data, warnings, longest_source=tokens).translate(SOURCES[:1])
+    assert len(warnings) == 1
+
+
+@pytest.mark.parametrize("how", [{"beam": 2}, {"sampling": Sampling(temperature=3.0)}])
+def test_no_mark_is_ever_written(toy_data: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]) -> None:
+    """Even by a model that would like to write nothing else."""
+    nonsense = untrained(toy_data)
+    written: set[int] = set()
+
+    def decode(_: Tokenizer, ids: list[int]) -> str:
+        written.update(ids)
+        return ""
+
+    monkeypatch.setattr(Tokenizer, "decode", decode)
+    with torch.no_grad():
+        nonsense.model.inputs.weight_VD[[*nonsense.tokenizer.marks]] *= 20
+    nonsense.translate(SOURCES[:10], **how)
+    assert written
+    assert not written & {*nonsense.tokenizer.marks, nonsense.tokenizer.end}

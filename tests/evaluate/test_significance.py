@@ -79,3 +79,14 @@ def test_the_same_question_gets_the_same_answer() -> None:
 def test_the_system_with_a_wrong_count_is_named() -> None:
     with pytest.raises(TextError, match="second has 59 translations, but there are 60 references"):
         compare(("first", REFERENCES), ("second", REFERENCES[1:]), REFERENCES)
+
+
+def test_mean_and_margin_are_those_of_test_sets_drawn_anew() -> None:
+    lines, generator, drawn = damaged(REFERENCES, 0.3, seed=1), random.Random(3), []
+    estimate = compare(("a", lines), ("b", REFERENCES), REFERENCES)["bleu"].baseline
+    for _ in range(400):
+        chosen = generator.choices(range(60), k=60)
+        drawn.append(bleu([lines[one] for one in chosen], [REFERENCES[one] for one in chosen]))
+    drawn.sort()
+    assert estimate.mean == pytest.approx(sum(drawn) / 400, abs=0.6)
+    assert estimate.margin == pytest.approx((drawn[389] - drawn[10]) / 2, rel=0.15)
