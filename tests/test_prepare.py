@@ -43,8 +43,8 @@ def write_tsv(path: Path, pairs: list[tuple[str, str]]) -> Path:
 
 def dropped(prepared: Prepared) -> list[tuple[int, str]]:
     rows = gzip.decompress((prepared.directory / "dropped.tsv.gz").read_bytes()).decode().splitlines()
-    assert rows[0] == "file\tline\trule"
-    return sorted((int(row.split("\t")[1]), row.split("\t")[2]) for row in rows[1:])
+    assert rows[0] == "file\tline\tcolumn\trule"
+    return sorted((int(row.split("\t")[1]), row.split("\t")[3]) for row in rows[1:])
 
 
 def texts(prepared: Prepared, name: str) -> list[tuple[str, str]]:
@@ -128,6 +128,37 @@ def test_line_numbers_are_those_of_each_file(tmp_path: Path) -> None:
     prepared = prepare([first, source, target], tmp_path / "out", CONFIG.with_changes(data={"held_out": 1}))
     assert prepared.report["training"]["dropped"]["empty"]["first"] == [{"file": str(source), "line": 2}]
     assert {*prepared.corpus("train").lines, *prepared.corpus("valid").lines} == set(range(1, 62))
+
+
+def test_the_file_or_column_to_blame_is_told(tmp_path: Path) -> None:
+    bad = {2: (b"no target", b""), 3: (b"cut", b"off\xc3"), 5: (b"n\0l", b"fine"), 6: (b"short", b"y" * 301)}
+    lines = [(source.encode(), target.encode()) for source, target in sentences(60)]
+    for number, pair in bad.items():
+        lines.insert(number - 1, pair)
+    files = [tmp_path / name for name in ("b.en", "b.fr", "a.tsv")]
+    for side in (0, 1):
+        files[side].write_bytes(b"".join(pair[side] + b"\n" for pair in lines))
+    many = b" ".join(b"%d" % number for number in range(40))
+    files[2].write_bytes(b"".join(b"\t".join(pair) + b"\n" for pair in lines) + b"1 2 3 4 5 6 7 8 9 10\t" + many)
+    prepared = prepare(files, tmp_path / "out", CONFIG.with_changes(data={"held_out": 1, "max_ratio": 20.0}))
+    rows = gzip.decompress((tmp_path / "out" / "dropped.tsv.gz").read_bytes()).decode().splitlines()[1:]
+    told = [row.split("\t") for row in rows if "duplicate" not in row]
+    assert [(Path(file).name, int(line), column, rule) for file, line, column, rule in told] == [
+        ("b.fr", 2, "", "empty"),
+        ("b.fr", 3, "", "broken UTF-8"),
+        ("b.en", 5, "", "NUL character"),
+        ("b.fr", 6, "", "too long"),
+        ("a.tsv", 2, "2", "empty"),
+        ("a.tsv", 3, "2", "broken UTF-8"),
+        ("a.tsv", 5, "1", "NUL character"),
+        ("a.tsv", 6, "2", "too long"),
+        ("a.tsv", 65, "2", "too many tokens"),
+    ]
+    assert prepared.report["training"]["dropped"]["empty"]["first"] == [
+        {"file": str(files[1]), "line": 2},
+        {"file": str(files[2]), "line": 2, "column": 2},
+    ]
+    assert "b.en:5, a.tsv:5 (column 1)" in prepared.summary()
 
 
 def dirty(path: Path) -> Path:
@@ -220,7 +251,8 @@ def test_validation_files_are_used_as_they_come(tmp_path: Path, corpus: Path) ->
     assert len(prepared.corpus("train")) == 300
     assert texts(prepared, "valid") == [held[0], *held[2:]]
     assert prepared.corpus("valid").lines.tolist() == [1, 3, 4, 5, 6, 7, 8, 9]
-    assert prepared.report["validation"]["dropped"]["empty"]["first"] == [{"file": str(valid), "line": 2}]
+    place = {"file": str(valid), "line": 2, "column": 1}
+    assert prepared.report["validation"]["dropped"]["empty"]["first"] == [place]
     assert "2 lines of the validation set stand in 2 training pairs" in prepared.summary()
 
 

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from qkv.config import DataConfig
-from qkv.prepare.report import DropLog, Tally
+from qkv.prepare.report import DropLog, Part, Tally
 from qkv.prepare.workers import Workers
 from qkv.progress import Progress
-from qkv.text.cleaning import RULES, clean
-from qkv.text.files import PairFile, RawPair
+from qkv.text.cleaning import PAIR_RULES, clean
+from qkv.text.files import Fault, PairFile, RawPair
 
 _CHUNK_PAIRS = 4096
 _CHUNK_BYTES = 1 << 20
@@ -92,7 +92,7 @@ class CleanCorpus:
             for _, _, fates in self.blocks():
                 lines = np.frombuffer(file.read(8 * len(fates)), np.int64)
                 for row in np.flatnonzero(fates > FATES.index("held out")):
-                    log.drop(self.tally, int(lines[row]), FATES[fates[row]])
+                    log.drop(self.tally, int(lines[row]), Fault(FATES[fates[row]], None))
 
     def file(self, part: str) -> Path:
         return self.stem.with_name(f"{self.stem.name}.{part}")
@@ -110,7 +110,7 @@ def clean_corpus(
     workers: Workers,
     log: DropLog,
 ) -> CleanCorpus:
-    """Cleans the parts of a corpus into files that begin with `stem`."""
+    """Cleans the parts of a corpus into files that begin with `stem`; `rules` are names of rules of a pair."""
     tally = Tally()
     corpus = CleanCorpus(stem, tally)
     function = partial(_clean_chunk, data=data, rules=tuple(rules))
@@ -120,8 +120,8 @@ def clean_corpus(
             output.write(result)
             tally.read += result.read
             tally.repairs += result.repairs
-            for line, rule in result.dropped:
-                log.drop(tally, line, rule)
+            for line, fault in result.dropped:
+                log.drop(tally, line, fault)
             progress.advance(result.read)
     return corpus
 
@@ -142,14 +142,14 @@ class _Cleaned(NamedTuple):
     text: bytes
     lines: npt.NDArray[np.int64]
     hashes: Hashes
-    dropped: list[tuple[int, str]]
+    dropped: list[tuple[int, Fault]]
     repairs: Counter[str]
 
 
 def _chunks(parts: Sequence[PairFile], longest: int, tally: Tally) -> Iterator[_Chunk]:
     line = 1
     for part in parts:
-        tally.places.begin(str(part.source), line)
+        tally.places.parts.append(Part([str(file) for file in part.files], line))
         pairs: list[RawPair] = []
         size = 0
         for pair in part.pairs(longest):
@@ -166,13 +166,13 @@ def _chunks(parts: Sequence[PairFile], longest: int, tally: Tally) -> Iterator[_
 
 def _clean_chunk(chunk: _Chunk, *, data: DataConfig, rules: tuple[str, ...]) -> _Cleaned:
     repairs: Counter[str] = Counter()
-    table = {name: RULES[name] for name in rules}
-    dropped: list[tuple[int, str]] = []
+    table = {name: PAIR_RULES[name] for name in rules}
+    dropped: list[tuple[int, Fault]] = []
     kept: list[str] = []
     lines: list[int] = []
     for line, raw in enumerate(chunk.pairs, start=chunk.first_line):
         result = clean(raw, data, table, repairs)
-        if isinstance(result, str):
+        if isinstance(result, Fault):
             dropped.append((line, result))
         else:
             kept += result

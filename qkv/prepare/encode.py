@@ -20,6 +20,7 @@ from qkv.prepare.clean import FATES, CleanCorpus, CleanText
 from qkv.prepare.report import DropLog
 from qkv.prepare.workers import Workers, run_apart
 from qkv.progress import Progress, clear, write_line
+from qkv.text.files import Fault
 from qkv.text.subwords import Tokenizer
 
 TOO_MANY_TOKENS = "too many tokens"
@@ -110,8 +111,8 @@ class Encoder:
 
     def _write(self, corpus: CleanCorpus, encoded: _Encoded) -> None:
         self._writers[encoded.destination].extend(encoded.source, encoded.target, encoded.lines)
-        for line in encoded.unfit:
-            self._log.drop(corpus.tally, line, TOO_MANY_TOKENS)
+        for line, fault in encoded.unfit:
+            self._log.drop(corpus.tally, line, fault)
         if encoded.destination == "valid":
             for file, text in zip(self._valid_texts, encoded.texts, strict=True):
                 file.write(text)
@@ -135,7 +136,7 @@ class _Encoded(NamedTuple):
     source: Sentences
     target: Sentences
     lines: npt.NDArray[np.int64]
-    unfit: list[int]
+    unfit: list[tuple[int, Fault]]
     texts: tuple[bytes, bytes]
 
 
@@ -167,19 +168,23 @@ def _encode(task: _Task) -> _Encoded:
     # End takes a place of the source's row; of the target's, begin does on the way in and end on the way out.
     room = task.config.data.row_width - 1
     fits = [max(len(source), len(target)) <= room for source, target in zip(*sides, strict=True)]
+    unfit = [
+        (int(line), Fault(TOO_MANY_TOKENS, "source" if len(source) > room else "target"))
+        for line, source, fit in zip(task.some.lines, sides[0], fits, strict=True)
+        if not fit
+    ]
     if task.copy:
         sides = [_sampled(tokenizer, task, side, [pair[side] for pair in pairs], sides[side]) for side in (0, 1)]
     source, target = ([ids for ids, fit in zip(side, fits, strict=True) if fit] for side in sides)
     kept = [pair for pair, fit in zip(pairs, fits, strict=True) if fit]
     texts = ["".join(pair[side] + "\n" for pair in kept).encode() for side in (0, 1) if task.destination == "valid"]
-    lines = task.some.lines
     return _Encoded(
         task.destination,
         Sentences.of(source),
         Sentences.of(target),
-        lines[np.array(fits, bool)],
+        task.some.lines[np.array(fits, bool)],
         # Another cut of a pair that was left out is no second loss.
-        [] if task.copy else [int(line) for line, fit in zip(lines, fits, strict=True) if not fit],
+        [] if task.copy else unfit,
         (texts[0], texts[1]) if texts else (b"", b""),
     )
 

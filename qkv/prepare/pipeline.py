@@ -31,7 +31,7 @@ from qkv.prepare.report import DropLog, reasons
 from qkv.prepare.split import find_overlap, hold_out
 from qkv.prepare.workers import Workers, cores
 from qkv.storage import explained
-from qkv.text.cleaning import RULES, UNUSABLE
+from qkv.text.cleaning import PAIR_RULES
 from qkv.text.files import pair_files
 
 # Text for which starting one more process pays.
@@ -82,8 +82,8 @@ class _Preparation:
     def run(
         self, files: Sequence[Path], valid: Sequence[Path], test: Sequence[Path], tokenizer: Path | None
     ) -> dict[str, Any]:
-        training = self._clean("training", files, tuple(RULES))
-        validation = self._clean("validation", valid, UNUSABLE) if valid else None
+        training = self._clean("training", files, tuple(PAIR_RULES))
+        validation = self._clean("validation", valid, ()) if valid else None
         if not self.config.data.keep_duplicates:
             mark_duplicates(training, self.place / WORK / "buckets")
         overlaps, warnings = self._overlaps(training, validation, test)
@@ -117,7 +117,7 @@ class _Preparation:
     ) -> tuple[dict[str, Any], list[str]]:
         overlaps: dict[str, Any] = {}
         warnings = []
-        others = {"validation": validation, "test": self._clean("test", test, UNUSABLE) if test else None}
+        others = {"validation": validation, "test": self._clean("test", test, ()) if test else None}
         for what, other in others.items():
             if other is None:
                 continue

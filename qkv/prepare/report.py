@@ -10,28 +10,57 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from qkv.text.cleaning import REPAIRS
+from qkv.text.files import Fault, Side
 
 _FIRST = 20
 _SHOWN = 5
 
 
+class Place(NamedTuple):
+    """A line as the user knows it; the column too, where one of a file of several is meant."""
+
+    file: str
+    line: int
+    column: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class Part(NamedTuple):
+    """One TSV or two parallel files, and the number of its first line, counted on from 1 over all parts."""
+
+    files: Sequence[str]
+    first_line: int
+
+
 @dataclass
 class Places:
-    """Which file and line a line of the concatenated input is; both counted from 1."""
+    """Where each line of the concatenated input stands."""
 
-    files: list[str] = field(default_factory=list)
-    first_lines: list[int] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
 
-    def begin(self, file: str, first_line: int) -> None:
-        self.files.append(file)
-        self.first_lines.append(first_line)
+    def find(self, line: int, side: Side | None = None) -> Place:
+        """The place of a line; where no side is meant, it is told by its source file."""
+        part = self.parts[bisect.bisect_right(self.parts, line, key=lambda part: part.first_line) - 1]
+        within = line - part.first_line + 1
+        number = ("source", "target").index(side or "source")
+        if len(part.files) > 1:
+            return Place(part.files[number], within)
+        return Place(part.files[0], within, None if side is None else number + 1)
 
-    def find(self, line: int) -> tuple[str, int]:
-        part = bisect.bisect_right(self.first_lines, line) - 1
-        return self.files[part], line - self.first_lines[part] + 1
+    def as_json(self) -> list[dict[str, Any]]:
+        return [part._asdict() for part in self.parts]
+
+    @classmethod
+    def from_json(cls, parts: Sequence[Mapping[str, Any]]) -> Places:
+        return cls([Part(**part) for part in parts])
 
 
 class Tally:
@@ -60,7 +89,7 @@ class DropLog:
         self._text = io.TextIOWrapper(buffered, encoding="utf-8", errors="surrogateescape", newline="")
 
     def __enter__(self) -> DropLog:
-        self._text.write("file\tline\trule\n")
+        self._text.write("file\tline\tcolumn\trule\n")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -73,27 +102,27 @@ class DropLog:
         finally:
             self._raw.close()
 
-    def drop(self, tally: Tally, line: int, rule: str) -> None:
+    def drop(self, tally: Tally, line: int, fault: Fault) -> None:
         """Counts one line of the corpus that `tally` is for."""
-        file, line_in_file = tally.places.find(line)
-        self._text.write(f"{file}\t{line_in_file}\t{rule}\n")
-        tally.dropped[rule] += 1
-        first = tally.first.setdefault(rule, [])
+        place = tally.places.find(line, fault.side)
+        self._text.write(f"{place.file}\t{place.line}\t{place.column or ''}\t{fault.rule}\n")
+        tally.dropped[fault.rule] += 1
+        first = tally.first.setdefault(fault.rule, [])
         if len(first) < _FIRST:
-            first.append({"file": file, "line": line_in_file})
+            first.append(place.as_json())
 
 
-def first_places(places: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
+def first_places(places: Sequence[Place]) -> list[dict[str, Any]]:
     """The first few of many places, as they stand in a report."""
-    return [{"file": file, "line": line} for file, line in places[:_FIRST]]
+    return [place.as_json() for place in places[:_FIRST]]
 
 
 def named(first: Sequence[Mapping[str, Any]], count: int) -> str:
-    """A few of `count` places as a person reads them: `a.en:3, 5, 8, ...`."""
+    """A few of `count` places as a person reads them: `a.en:3, 5, b.tsv:8 (column 2), ...`."""
     shown = list(first[:_SHOWN])
     parts = []
     for file, places in itertools.groupby(shown, key=lambda place: Path(place["file"]).name):
-        parts.append(f"{file}:{', '.join(str(place['line']) for place in places)}")
+        parts.append(f"{file}:{', '.join(map(_line, places))}")
     return ", ".join(parts) + (", ..." if count > len(shown) else "")
 
 
@@ -125,6 +154,10 @@ def summarise(report: Mapping[str, Any], dropped: str) -> str:
     lines += [f"note: {note}" for note in report["notes"]]
     lines += [f"warning: {warning}" for warning in report["warnings"]]
     return "\n".join(lines)
+
+
+def _line(place: Mapping[str, Any]) -> str:
+    return f"{place['line']} (column {place['column']})" if "column" in place else str(place["line"])
 
 
 def _counts(part: Mapping[str, Any]) -> list[int]:

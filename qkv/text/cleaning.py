@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from qkv.config import DataConfig
-from qkv.text.files import RawPair
+from qkv.text.files import Fault, RawPair, Side
 
 RATIO_SLACK = 20
 """Bytes the longer side may have beyond the ratio, so that a short line is not judged by its script."""
 
+_SIDES: tuple[Side, Side] = ("source", "target")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _BYTE_ORDER_MARK = "\ufeff"
 # White space among the control characters is folded, not removed: it stood between words.
@@ -32,18 +33,20 @@ class Pair(NamedTuple):
     target: str
 
 
-Rule = Callable[[Pair, DataConfig], bool]
+SideRule = Callable[[str, DataConfig], bool]
+PairRule = Callable[[Pair, DataConfig], bool]
 
-RULES: Mapping[str, Rule] = {
-    "empty": lambda pair, _: not pair.source or not pair.target,
-    "too long": lambda pair, data: max(map(_bytes, pair)) > data.max_bytes,
+SIDE_RULES: Mapping[str, SideRule] = {
+    "empty": lambda text, _: not text,
+    "too long": lambda text, data: _bytes(text) > data.max_bytes,
+}
+"""Each rule is true of a text whose pair is left out for it; they hold for validation and test text too."""
+
+PAIR_RULES: Mapping[str, PairRule] = {
     "copy of the source": lambda pair, data: not data.keep_copies and pair.source == pair.target,
     "length ratio": lambda pair, data: max(map(_bytes, pair)) - RATIO_SLACK > data.max_ratio * min(map(_bytes, pair)),
 }
-"""Each rule is true of a pair that is left out for it; the first that is true gives the reason."""
-
-UNUSABLE = ("empty", "too long")
-"""The rules that hold for validation and test text too, which is otherwise taken as it comes."""
+"""Each rule is true of a pair that training leaves out for it; the first rule that is true gives the reason."""
 
 FAULTS = ("missing column", "too long", "broken UTF-8", "NUL character")
 """What makes a raw line unusable before any rule is asked."""
@@ -68,26 +71,38 @@ def normalise(text: str) -> str:
     return unicodedata.normalize("NFC", _fold(text))
 
 
-def clean(raw: RawPair, data: DataConfig, rules: Mapping[str, Rule], repairs: Counter[str]) -> Pair | str:
-    """The pair mended, or the name of what it is left out for; counts the repairs of the pairs that stay."""
+def clean(raw: RawPair, data: DataConfig, rules: Mapping[str, PairRule], repairs: Counter[str]) -> Pair | Fault:
+    """The pair mended, or what a rule of a side or one of `rules` leaves it out for; counts repairs of what stays."""
     if raw.fault is not None:
         return raw.fault
-    if b"\0" in raw.source or b"\0" in raw.target:
-        return "NUL character"
-    try:
-        source, target = raw.source.decode(), raw.target.decode()
-    except UnicodeDecodeError:
-        return "broken UTF-8"
+    source, target = _decoded(raw.source, "source"), _decoded(raw.target, "target")
+    if isinstance(source, Fault):
+        return source
+    if isinstance(target, Fault):
+        return target
     pair = Pair(normalise(source), normalise(target))
+    for name, side_rule in SIDE_RULES.items():
+        for side, text in zip(_SIDES, pair, strict=True):
+            if side_rule(text, data):
+                return Fault(name, side)
     for name, rule in rules.items():
         if rule(pair, data):
-            return name
+            return Fault(name, None)
     for before, after in ((source, pair.source), (target, pair.target)):
         if before != after:
             repairs.update(_repairs(before))
     if raw.more_columns:
         repairs["more columns"] += 1
     return pair
+
+
+def _decoded(text: bytes, side: Side) -> str | Fault:
+    if b"\0" in text:
+        return Fault("NUL character", side)
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return Fault("broken UTF-8", side)
 
 
 def _repairs(text: str) -> list[str]:

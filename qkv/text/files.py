@@ -10,7 +10,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Literal, NamedTuple
 
 from qkv.errors import ConfigError, StorageError, TextError
 
@@ -29,12 +29,22 @@ _SKIPPED_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 24
 
 
+Side = Literal["source", "target"]
+
+
+class Fault(NamedTuple):
+    """Why a pair is left out, and the side that is to blame, where one is."""
+
+    rule: str
+    side: Side | None
+
+
 class RawPair(NamedTuple):
-    """One line of a corpus as it stands in the file; `fault` names what already makes it unusable."""
+    """One line of a corpus as it stands in the file; `fault` tells what already makes it unusable."""
 
     source: bytes
     target: bytes
-    fault: str | None = None
+    fault: Fault | None = None
     more_columns: bool = False
 
 
@@ -119,8 +129,8 @@ def _tabbed_pairs(path: Path, longest: int) -> Iterator[RawPair]:
         for line, whole in _marked_lines(stream, longest, path):
             source, tab, rest = line.partition(b"\t")
             target, more, _ = rest.partition(b"\t")
-            fault = "too long" if not whole else None if tab else "missing column"
-            yield RawPair(source, target, fault, bool(more))
+            rule = "too long" if not whole else None if tab else "missing column"
+            yield RawPair(source, target, Fault(rule, None) if rule else None, bool(more))
 
 
 def _parallel_pairs(source: Path, target: Path, longest: int) -> Iterator[RawPair]:
@@ -133,7 +143,8 @@ def _parallel_pairs(source: Path, target: Path, longest: int) -> Iterator[RawPai
             if one is None or other is None:
                 break
             count += 1
-            yield RawPair(one[0], other[0], None if one[1] and other[1] else "too long")
+            whole = one[1] and other[1]
+            yield RawPair(one[0], other[0], None if whole else Fault("too long", "target" if one[1] else "source"))
         source_count = count + (one is not None) + sum(1 for _ in source_lines)
         target_count = count + (other is not None) + sum(1 for _ in target_lines)
     if source_count != target_count:

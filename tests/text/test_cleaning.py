@@ -10,39 +10,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkv.config import DataConfig
-from qkv.text.cleaning import FAULTS, REPAIRS, RULES, Pair, clean, normalise
-from qkv.text.files import RawPair
+from qkv.text.cleaning import FAULTS, PAIR_RULES, REPAIRS, SIDE_RULES, Pair, clean, normalise
+from qkv.text.files import Fault, RawPair, Side
 
 DATA = DataConfig(max_bytes=200, max_ratio=3.0)
 
 
-def cleaned(source: str | bytes, target: str | bytes, data: DataConfig = DATA) -> tuple[Pair | str, Counter[str]]:
+def cleaned(source: str | bytes, target: str | bytes, data: DataConfig = DATA) -> tuple[Pair | Fault, Counter[str]]:
     repairs: Counter[str] = Counter()
     raw = [side if isinstance(side, bytes) else side.encode() for side in (source, target)]
-    return clean(RawPair(raw[0], raw[1]), data, RULES, repairs), repairs
+    return clean(RawPair(raw[0], raw[1]), data, PAIR_RULES, repairs), repairs
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "reason"),
+    ("source", "target", "reason", "side"),
     [
-        (b"bro\xffken", "fine", "broken UTF-8"),
-        ("fine", b"cut \xc3", "broken UTF-8"),
-        ("a\0b", "fine", "NUL character"),
-        ("fine", "a\0b", "NUL character"),
-        ("", "something", "empty"),
-        (" \t\u2028\u3000", "something", "empty"),
-        ("something", "\x01\ufeff", "empty"),
-        ("x" * 201, "y" * 200, "too long"),
-        ("é" * 101, "y" * 200, "too long"),
-        ("the same", "the  same\r", "copy of the source"),
-        ("x" * 10, "y" * 51, "length ratio"),
-        ("x" * 51, "y" * 10, "length ratio"),
+        (b"bro\xffken", "fine", "broken UTF-8", "source"),
+        ("fine", b"cut \xc3", "broken UTF-8", "target"),
+        ("a\0b", "fine", "NUL character", "source"),
+        ("fine", "a\0b", "NUL character", "target"),
+        ("", "something", "empty", "source"),
+        (" \t\u2028\u3000", "something", "empty", "source"),
+        ("something", "\x01\ufeff", "empty", "target"),
+        ("x" * 201, "y" * 200, "too long", "source"),
+        ("é" * 101, "y" * 200, "too long", "source"),
+        ("x" * 200, "y" * 201, "too long", "target"),
+        ("the same", "the  same\r", "copy of the source", None),
+        ("x" * 10, "y" * 51, "length ratio", None),
+        ("x" * 51, "y" * 10, "length ratio", None),
     ],
 )
-def test_each_rule_names_itself(source: str | bytes, target: str | bytes, reason: str) -> None:
+def test_each_rule_names_itself_and_the_side_to_blame(
+    source: str | bytes, target: str | bytes, reason: str, side: Side | None
+) -> None:
     result, repairs = cleaned(source, target)
-    assert result == reason
-    assert reason in {*RULES, *FAULTS}
+    assert result == Fault(reason, side)
+    assert reason in {*SIDE_RULES, *PAIR_RULES, *FAULTS}
     assert not repairs
 
 
@@ -82,13 +85,13 @@ def test_each_repair_is_counted(given_text: str, mended: str, repair: str) -> No
 
 def test_more_columns_are_counted() -> None:
     repairs: Counter[str] = Counter()
-    clean(RawPair(b"a", b"b", None, more_columns=True), DATA, RULES, repairs)
+    clean(RawPair(b"a", b"b", None, more_columns=True), DATA, PAIR_RULES, repairs)
     assert repairs == {"more columns": 1}
 
 
 def test_what_the_reader_found_comes_first() -> None:
-    for fault in ("missing column", "too long"):
-        assert clean(RawPair(b"\0", b"", fault), DATA, RULES, Counter()) == fault
+    for fault in (Fault("missing column", None), Fault("too long", "target")):
+        assert clean(RawPair(b"\0", b"", fault), DATA, PAIR_RULES, Counter()) == fault
 
 
 def test_lone_surrogates_become_the_replacement_character() -> None:

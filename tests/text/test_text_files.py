@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qkv.errors import ConfigError, StorageError, TextError
-from qkv.text.files import RawPair, pair_files, read_lines
+from qkv.text.files import Fault, RawPair, pair_files, read_lines
 
 LONGEST = 1000
 
@@ -38,7 +38,7 @@ def test_a_tsv_holds_pairs_and_further_columns_are_told(tmp_path: Path) -> None:
     assert pairs(table) == [
         RawPair(b"one", b"un"),
         RawPair(b"two", b"deux", None, True),
-        RawPair(b"three", b"", "missing column"),
+        RawPair(b"three", b"", Fault("missing column", None)),
     ]
 
 
@@ -118,7 +118,8 @@ def test_a_monstrous_line_is_told_and_takes_no_memory(tmp_path: Path) -> None:
     found = pairs(source, target)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert [pair.fault for pair in found] == [None, "too long", None]
+    assert [pair.fault for pair in found] == [None, Fault("too long", "source"), None]
+    assert pairs(target, source)[1].fault == Fault("too long", "target")
     assert found[2] == RawPair(b"b", b"B")
     assert peak < 1 << 23
 
