@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -131,7 +132,7 @@ class RunDirectory:
             refusals = {
                 errno.ENOTDIR: not place.is_dir(),
                 errno.EROFS: os.statvfs(place).f_flag & os.ST_RDONLY,
-                errno.EACCES: not os.access(place, os.W_OK | os.X_OK),
+                errno.EACCES: not os.access(place, os.W_OK | os.X_OK, effective_ids=True),
             }
             for number in (number for number, refused in refusals.items() if refused):
                 raise OSError(number, os.strerror(number))
@@ -184,8 +185,10 @@ class RunDirectory:
 
     def checkpoints(self) -> list[Path]:
         """The checkpoints there are, oldest first."""
-        found = [path for path in (self.path / "checkpoints").glob("step-*") if path.name[5:].isdigit()]
-        return sorted(found, key=step_of)
+        place = self.path / "checkpoints"
+        # Not by a pattern: a directory that may not be read would look like an empty one.
+        found = place.iterdir() if place.is_dir() else ()
+        return sorted((path for path in found if re.fullmatch(r"step-[0-9]+", path.name)), key=step_of)
 
     def newest_sound_checkpoint(self, *, weights_only: bool = False) -> Saved | None:
         """The newest checkpoint that is what its manifest says, if there are any; damaged ones are named."""

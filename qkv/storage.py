@@ -26,6 +26,9 @@ def replacing(path: Path) -> Iterator[TextIOWrapper]:
     """A new file that takes the place of another once all is written; where that fails, the old one stays."""
     # Behind a link: the file it leads to is replaced, and not the link.
     path = path.resolve()
+    if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
+        # Renaming asks only the directory.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     temporary = path.with_name(path.name + ".tmp")
     try:
         with temporary.open("w", encoding="utf-8") as file:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -340,13 +342,63 @@ def test_a_place_that_may_not_be_written_is_told(
         one_line(ran, 3, "cannot write", "Read-only file system")
 
 
-def test_a_file_that_may_not_be_read_is_told(command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, *_: object, **__: object) -> str:
-        raise PermissionError(13, "Permission denied", str(path))
+@contextlib.contextmanager
+def bound_by_permissions() -> Iterator[None]:
+    """Inside, permissions hold for root too: this thread lays down what passes them by, and takes it up again."""
+    library = ctypes.CDLL(None)
+    version, no_pass = 0x20080522, ~(1 << 1 | 1 << 2)
+    header, sets = (ctypes.c_uint32 * 2)(version, 0), (ctypes.c_uint32 * 6)()
+    assert library.capget(header, sets) == 0
+    effective = sets[0]
+    sets[0] = effective & no_pass
+    assert library.capset(header, sets) == 0
+    try:
+        yield
+    finally:
+        sets[0] = effective
+        assert library.capset(header, sets) == 0
 
-    # Root reads everything, so the refusal is made up.
-    monkeypatch.setattr(Path, "read_text", refuse)
-    one_line(command("translate", toy_run, given=b"a\n"), 3, "config.json: Permission denied")
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.json", "tokenizer.model", "final", "final/manifest.json", "final/state.json",
+        "final/weights.safetensors", "checkpoints", ".",
+    ],
+)  # fmt: skip
+def test_what_may_not_be_read_of_a_run_is_told(command: Command, run: Path, name: str) -> None:
+    (run / name).chmod(0)
+    with bound_by_permissions():
+        one_line(command("translate", run, given=b"a\n"), 3, name.removeprefix("."), "Permission denied")
+        arguments = ["--output", run, "--recipe", "tiny"]
+        ran = command("train", toy.write_tsv(run.parent / "corpus.tsv", toy.pairs(120)), *arguments)
+        assert (ran.code, "Traceback" in ran.err) in ((2, False), (3, False))
+    (run / name).chmod(0o755)
+
+
+def test_what_may_not_be_read_or_written_is_told(command: Command, run: Path, tmp_path: Path, corpus: Path) -> None:
+    secret, locked, kept = tmp_path / "secret.tsv", tmp_path / "locked", tmp_path / "kept"
+    for path, mode in ((secret, 0), (kept, 0o444)):
+        path.write_text("basa\tasab\n")
+        path.chmod(mode)
+    locked.mkdir(mode=0o555)
+    run.chmod(0o555)
+    (run / "lock").chmod(0o444)
+    with bound_by_permissions():
+        for more in ([], ["--dry-run"]):
+            one_line(command("train", secret, "--output", tmp_path / "new", *more), 3, f"cannot read {secret}")
+            one_line(command("train", corpus, "--output", locked / "new", *more), 3, f"cannot write {locked / 'new'}")
+        one_line(command("prepare", corpus, *SMALL, "--output", locked / "new"), 3, f"cannot write {locked / 'new'}")
+        one_line(command("average", run, "--last", 1), 3, f"cannot write {run / 'lock'}: Permission denied")
+        for output in (locked / "new", kept):
+            ran = command("translate", run, "--output", output, given=b"basa\n")
+            one_line(ran, 3, f"cannot write {output}: Permission denied")
+        one_line(command("translate", run, "--input", secret), 3, f"cannot read {secret}: Permission denied")
+        one_line(command("evaluate", run, "--test", secret), 3, f"cannot read {secret}: Permission denied")
+        assert command("translate", run, given=b"basa kodu\n").lines == ["udok asab"]
+    run.chmod(0o755)
+    assert kept.read_text() == "basa\tasab\n"
+    assert not (tmp_path / "new").exists()
 
 
 # What is not installed
