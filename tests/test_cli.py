@@ -561,3 +561,41 @@ def test_lines_are_numbered_on_and_drawn_anew_from_one_helping_to_the_next(
     assert [row[0] for row in rows] == ["1", "1", "2", "2", "3", "3", "4", "4", "5", "5"]
     drawn = command("translate", toy_run, "--sample", "--temperature", 3, given=same).lines
     assert drawn[:2] != drawn[2:4]
+
+
+def test_train_takes_validation_and_test_files(command: Command, tmp_path: Path, corpus: Path) -> None:
+    valid = toy.write_tsv(tmp_path / "valid.tsv", toy.pairs(9, seed=5))
+    leaked = toy.write_tsv(tmp_path / "test.tsv", toy.pairs(7))
+    ran = command("train", corpus, "--valid", valid, "--test", leaked, "--output", tmp_path / "run", *SMALL, *QUICKLY)
+    assert ran.code == 0
+    report = json.loads((tmp_path / "run" / "data" / "report.json").read_text())
+    assert (report["training"]["pairs"], report["validation"]["pairs"]) == (120, 9)
+    assert report["overlap"]["test"]["lines"] == 7
+
+
+@pytest.mark.parametrize("option", ["--valid", "--test", "--tokenizer"])
+def test_what_prepared_data_has_settled_cannot_be_asked_for_again(
+    command: Command, tmp_path: Path, corpus: Path, toy_data: Path, option: str
+) -> None:
+    ran = command("train", "--data", toy_data, option, corpus, "--output", tmp_path / "run")
+    assert (ran.code, (tmp_path / "run").exists()) == (2, False)
+    assert f"{option}: settled when {toy_data} was prepared" in ran.err
+
+
+def test_a_run_is_scored_by_the_rules_of_its_own_language_unless_told(
+    command: Command, toy_run: Path, tmp_path: Path, scored: dict[str, Path]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(toy_run, run)
+    config = json.loads((run / "config.json").read_text())
+    config["text"]["target_language"] = "fr"
+    (run / "config.json").write_text(json.dumps(config))
+    assert "|lang:fr|" in command("evaluate", run, "--test", scored["test"]).out.decode()
+    assert "|lang:de|" in command("evaluate", run, "--test", scored["test"], "--language", "de").out.decode()
+
+
+def test_a_translation_with_bytes_that_end_lines_is_one_line(
+    command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qkv.text.subwords.Tokenizer.decode", lambda *_: "one\ntwo\r\nthree\r")
+    assert command("translate", toy_run, "--beam", 1, given=b"basa\nkodu\n").lines == ["one two  three "] * 2

@@ -17,8 +17,10 @@ import qkv
 from qkv import Translator, checkpoint
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config, SearchConfig
+from qkv.data.batch import Packed
 from qkv.errors import CheckpointError, ConfigError
 from qkv.models.build import build
+from qkv.models.encoder_decoder import State
 from qkv.prepare import prepare
 from qkv.search.sample import Sampling
 from qkv.search.step import Hypothesis
@@ -331,3 +333,20 @@ def test_no_mark_is_ever_written(toy_data: Path, monkeypatch: pytest.MonkeyPatch
     nonsense.translate(SOURCES[:10], **how)
     assert written
     assert not written & {*nonsense.tokenizer.marks, nonsense.tokenizer.end}
+
+
+@pytest.mark.parametrize("how", [{"beam": 1}, {"beam": 3}, {"sampling": Sampling(), "alternatives": 1}])
+def test_no_batch_has_more_positions_than_asked_for(
+    toy_data: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+) -> None:
+    """Padding and hypotheses included: what a sentence's translations look at counts once for each."""
+    nonsense = untrained(toy_data, batch_tokens=120, extra_length=0)
+    sound, positions = nonsense.model.step, []
+
+    def step(target: Packed, state: State) -> tuple[torch.Tensor, State]:
+        positions.append(len(target.ids_RW) * state.source_segments.size(1))
+        return sound(target, state)
+
+    monkeypatch.setattr(nonsense.model, "step", step)
+    nonsense.translate(SOURCES[:30], **how)
+    assert 60 < max(positions) <= 120

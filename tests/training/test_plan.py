@@ -1,0 +1,44 @@
+"""A plan's sizes are those of the run it foretells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qkv.checkpoint import RunDirectory
+from qkv.prepare import Prepared
+from qkv.training import train_prepared
+from qkv.training.plan import Plan
+from tests.toy import QUICK
+
+
+def memory(*, rows: int, accumulate: int = 1) -> int:
+    config = QUICK.with_changes(training={"tokens_per_batch": 32 * rows, "accumulate": accumulate})
+    return Plan.of(config, data_disk=0).memory
+
+
+def test_every_row_that_is_computed_at_once_takes_the_same_memory() -> None:
+    assert memory(rows=30) - memory(rows=20) == memory(rows=20) - memory(rows=10) > 0
+    assert memory(rows=20, accumulate=2) == memory(rows=10)
+
+
+@pytest.mark.parametrize("final", ["last", "moving"])
+def test_the_disk_is_what_the_checkpoints_take_and_one_more_while_it_is_written(
+    tmp_path: Path, toy_data: Path, final: str
+) -> None:
+    config = (
+        Prepared.open(toy_data)
+        .applied_to(QUICK)
+        .with_changes(
+            model={"hidden": 2000}, training={"final": final, "keep_checkpoints": 2, "average_checkpoints": 1}
+        )
+    )
+    train_prepared(toy_data, tmp_path / "run", config)
+    run = RunDirectory(tmp_path / "run")
+    *_, newest = run.checkpoints()
+    assert len(run.checkpoints()) == 2
+    files = [*(tmp_path / "run" / "checkpoints").rglob("*.*"), *run.final.iterdir(), *newest.iterdir()]
+    assert Plan.of(config, data_disk=0).checkpoint_disk == pytest.approx(
+        sum(path.stat().st_size for path in files), rel=0.03
+    )
