@@ -577,7 +577,7 @@ def test_train_takes_validation_and_test_files(command: Command, tmp_path: Path,
 def test_what_prepared_data_has_settled_cannot_be_asked_for_again(
     command: Command, tmp_path: Path, corpus: Path, toy_data: Path, option: str
 ) -> None:
-    ran = command("train", "--data", toy_data, option, corpus, "--output", tmp_path / "run")
+    ran = command("train", "--data", toy_data, option, corpus, "--output", tmp_path / "run", *QUICKLY)
     assert (ran.code, (tmp_path / "run").exists()) == (2, False)
     assert f"{option}: settled when {toy_data} was prepared" in ran.err
 

@@ -251,10 +251,11 @@ def test_what_a_killed_save_left_is_harmless(run: Path, toy_data: Path) -> None:
     assert not half.exists()
 
 
-def test_a_line_that_a_crash_left_half_written_goes(run: Path, toy_data: Path) -> None:
+@pytest.mark.parametrize("half", ['{"kind": "tra', '{"kind": "train", "step": 1}'])
+def test_a_line_that_a_crash_left_half_written_goes(run: Path, toy_data: Path, half: str) -> None:
     log = toy.reports(run)
     with (run / "log.jsonl").open("a") as file:
-        file.write('{"kind": "tra')
+        file.write(half)
     train_prepared(toy_data, run, QUICK)
     assert toy.reports(run) == log
 
