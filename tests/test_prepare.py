@@ -486,3 +486,26 @@ def test_a_file_of_the_same_size_that_says_something_else_is_another(tmp_path: P
     corpus.write_bytes(corpus.read_bytes().replace(b"ba", b"bi", 1))
     with pytest.raises(ConfigError, match="the training files are not the same"):
         prepare([corpus], tmp_path / "out", CONFIG)
+
+
+def test_another_seed_for_the_same_place_is_another_request(tmp_path: Path, corpus: Path) -> None:
+    prepare([corpus], tmp_path / "out", CONFIG)
+    with pytest.raises(ConfigError, match=r"training\.seed was 1 and is 2"):
+        prepare([corpus], tmp_path / "out", CONFIG.with_changes(training={"seed": 2}))
+
+
+def test_a_report_names_the_first_twenty_places_and_the_log_all(tmp_path: Path, corpus: Path) -> None:
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write("\tno source\n" * 30)
+    prepared = prepare([corpus], tmp_path / "out", CONFIG)
+    empty = prepared.report["training"]["dropped"]["empty"]
+    assert empty["count"] == 30
+    assert [place["line"] for place in empty["first"]] == [*range(301, 321)]
+    assert dropped(prepared) == [(line, "empty") for line in range(301, 331)]
+
+
+def test_only_lines_of_test_sets_are_left_out_where_that_is_asked_for(tmp_path: Path, corpus: Path) -> None:
+    valid = write_tsv(tmp_path / "valid.tsv", sentences(5))
+    prepared = prepare([corpus], tmp_path / "out", CONFIG.with_changes(data={"drop_test_lines": True}), valid=[valid])
+    assert len(prepared.corpus("train")) == 300
+    assert dropped(prepared) == []

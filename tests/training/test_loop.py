@@ -76,7 +76,8 @@ def test_clipping_and_accumulating_are_not_left_out(toy_data: Path) -> None:
 
 
 def test_the_moving_average_is_what_it_says(tmp_path: Path, toy_data: Path) -> None:
-    config = STILL.with_changes(training={"final": "moving", "moving_average": 0.25, "steps": 7})
+    # Short at first, (1 + step) / (10 + step), and from the fifth step on as long as asked for.
+    config = STILL.with_changes(training={"final": "moving", "moving_average": 0.4, "steps": 7})
     train_prepared(toy_data, tmp_path / "run", config)
     expected = train_by_hand(config, toy_data, constant)
     found = toy.weights(tmp_path / "run")
