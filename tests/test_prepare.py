@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import random
 from collections import Counter
 from pathlib import Path
@@ -128,6 +129,38 @@ def test_line_numbers_are_those_of_each_file(tmp_path: Path) -> None:
     prepared = prepare([first, source, target], tmp_path / "out", CONFIG.with_changes(data={"held_out": 1}))
     assert prepared.report["training"]["dropped"]["empty"]["first"] == [{"file": str(source), "line": 2}]
     assert {*prepared.corpus("train").lines, *prepared.corpus("valid").lines} == set(range(1, 62))
+
+
+def packed_two(directory: Path, name: str, pairs: list[tuple[str, str]]) -> list[Path]:
+    """The pairs as two files, one packed by gzip and one by xz."""
+    source, target = directory / f"{name}.en.gz", directory / f"{name}.fr.xz"
+    texts = ["".join(f"{pair[side]}\n" for pair in pairs).encode() for side in (0, 1)]
+    source.write_bytes(gzip.compress(texts[0]))
+    target.write_bytes(lzma.compress(texts[1]))
+    return [source, target]
+
+
+def test_each_training_pair_is_found_where_the_user_wrote_it(tmp_path: Path) -> None:
+    pairs = sentences(120)
+    first = [("", "no source"), *pairs[:40], pairs[3], *pairs[40:50]]
+    second = [pairs[7], *pairs[50:90], ("no target", "")]
+    table = write_tsv(tmp_path / "a.tsv", first)
+    other = write_tsv(tmp_path / "c.tsv", pairs[90:])
+    two = packed_two(tmp_path, "b", second)
+    written = {str(table): first, str(two[0]): second, str(other): pairs[90:]}
+    prepared = prepare([table, *two, other], tmp_path / "out", CONFIG)
+    places = prepared.places(prepared.corpus("train").lines.tolist())
+    found = [written[file][int(line) - 1] for file, _, line in (place.rpartition(":") for place in places)]
+    assert found == texts(prepared, "train")
+    assert {place.rpartition(":")[0] for place in places} == written.keys()
+
+
+def test_data_of_an_older_version_counts_lines_over_all_files(tmp_path: Path, corpus: Path) -> None:
+    prepare([corpus], tmp_path / "out", CONFIG)
+    manifest = json.loads((tmp_path / "out" / "prepared.json").read_text())
+    del manifest["places"]
+    (tmp_path / "out" / "prepared.json").write_text(json.dumps(manifest))
+    assert Prepared.open(tmp_path / "out").places([3]) == ["line 3 of all training files together"]
 
 
 def test_the_file_or_column_to_blame_is_told(tmp_path: Path) -> None:

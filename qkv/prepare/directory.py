@@ -21,7 +21,7 @@ import qkv
 from qkv.config import Config
 from qkv.data.corpus import Corpus
 from qkv.errors import ConfigError, StorageError, TextError
-from qkv.prepare.report import summarise
+from qkv.prepare.report import Places, summarise
 from qkv.storage import readable_size, sync
 from qkv.text.subwords import Tokenizer
 
@@ -78,6 +78,14 @@ class Prepared:
         """The config with the text and data settings that this data was prepared with."""
         prepared = self.manifest["settings"]
         return config.with_changes(text=prepared["text"], data=prepared["data"])
+
+    def places(self, lines: Sequence[int]) -> list[str]:
+        """Where lines of the training corpus stand, `file:line`, as the user knows them; pairs by their source."""
+        if "places" not in self.manifest:
+            # An older version did not keep them, and its data is as good to train on.
+            return [f"line {line} of all training files together" for line in lines]
+        places = Places.from_json(self.manifest["places"])
+        return [str(places.find(line)) for line in lines]
 
     def verify(self) -> None:
         """Reads every file and compares it with the manifest."""
@@ -166,8 +174,8 @@ def workplace(output: Path, needed: int) -> Iterator[Path]:
             raise
 
 
-def publish(place: Path, output: Path, request: Request) -> None:
-    """Writes the manifest and moves the finished directory to its place."""
+def publish(place: Path, output: Path, request: Request, places: Places) -> None:
+    """Writes the manifest, with the places of the training lines, and moves the finished directory to its place."""
     shutil.rmtree(place / WORK)
     (place / "lock").unlink()
     files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(place.iterdir())}
@@ -176,6 +184,7 @@ def publish(place: Path, output: Path, request: Request) -> None:
         "fingerprint": request.fingerprint,
         "settings": request.settings,
         "inputs": request.inputs,
+        "places": places.as_json(),
         "versions": {
             "qkv": qkv.__version__,
             "sentencepiece": sentencepiece.__version__,

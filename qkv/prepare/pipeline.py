@@ -27,7 +27,7 @@ from qkv.prepare.directory import (
 )
 from qkv.prepare.duplicates import mark_duplicates
 from qkv.prepare.encode import Encoder, fitting_tokenizer, learn_vocabulary
-from qkv.prepare.report import DropLog, reasons
+from qkv.prepare.report import DropLog, Places, reasons
 from qkv.prepare.split import find_overlap, hold_out
 from qkv.prepare.workers import Workers, cores
 from qkv.storage import explained
@@ -65,10 +65,10 @@ def prepare(
             Workers(workers or min(cores(), 1 + text_bytes(files) // _BYTES_A_WORKER)) as pool,
             DropLog(place / DROPPED) as log,
         ):
-            report = _Preparation(place, config, pool, log).run(files, valid, test, tokenizer)
+            report, places = _Preparation(place, config, pool, log).run(files, valid, test, tokenizer)
             write_json(place / REPORT, report)
             log.close()
-            publish(place, output, request)
+            publish(place, output, request, places)
     return Prepared.open(output)
 
 
@@ -81,7 +81,8 @@ class _Preparation:
 
     def run(
         self, files: Sequence[Path], valid: Sequence[Path], test: Sequence[Path], tokenizer: Path | None
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Any], Places]:
+        """What happened to all lines, and where those of the training corpus stand."""
         training = self._clean("training", files, tuple(PAIR_RULES))
         validation = self._clean("validation", valid, ()) if valid else None
         if not self.config.data.keep_duplicates:
@@ -95,7 +96,7 @@ class _Preparation:
         _require_some(training, "training")
         lines = self._vocabulary(training, tokenizer)
         results = self._encode(training, validation)
-        return {
+        report = {
             "training": {**training.tally.as_json(), **results["train"]},
             "validation": {**(validation.tally.as_json() if validation else _NOTHING), **results["valid"]},
             "vocabulary": {"size": self.config.text.vocabulary, "learned_from_lines": lines},
@@ -104,6 +105,7 @@ class _Preparation:
             "notes": notes,
             "warnings": warnings,
         }
+        return report, training.tally.places
 
     def _clean(self, name: str, files: Sequence[Path], rules: Sequence[str]) -> CleanCorpus:
         corpus = clean_corpus(

@@ -31,7 +31,7 @@ from qkv.training.optimizer import build_optimizer, learning_rate
 from qkv.training.reports import Log, ProgressLine, Window
 from qkv.training.validation import Validation
 
-_NAMED_LINES = 20
+_NAMED_LINES = 5
 _REMEMBERED = ("step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best")
 
 
@@ -92,8 +92,7 @@ class _Training:
     log: Log
     line: ProgressLine
     moving: MovingAverage | None
-    data: str
-    """The fingerprint of the data."""
+    prepared: Prepared
     tokenizer: str
     """The fingerprint of the tokenizer."""
     step: int = 0
@@ -140,7 +139,7 @@ class _Training:
             log=Log(run.log, since_step=state.get("step", 0), tensorboard=options.tensorboard),
             line=ProgressLine(options.steps),
             moving=moving,
-            data=prepared.fingerprint,
+            prepared=prepared,
             tokenizer=tokenizer.fingerprint,
         )
         for name in _REMEMBERED:
@@ -268,13 +267,13 @@ class _Training:
         self.line.say(f"step {self.step:,} left out: loss {total}, gradient norm {norm}")
         if len(self.bad_steps) < self.config.training.tolerated_bad_steps:
             return
-        lines = {step: self.batches.lines_of_step(step - 1) for step in self.bad_steps}
+        lines = {step: self.prepared.places(self.batches.lines_of_step(step - 1)) for step in self.bad_steps}
         path = self.run.path / f"bad-step-{self.step}.json"
-        write_atomically(path, json.dumps({"corpus lines of each step": lines}).encode())
-        some = ", ".join(map(str, lines[self.step][:_NAMED_LINES]))
+        write_atomically(path, json.dumps({"lines of each step": lines}).encode())
+        some = ", ".join(lines[self.step][:_NAMED_LINES])
         raise TrainingError(
             f"{len(self.bad_steps)} steps in a row had a loss or gradient that is not finite, the last one step "
-            f"{self.step:,} with the corpus lines {some}, …; all are named in {path}. Try a smaller "
+            f"{self.step:,} with {some}, …; all are named in {path}. Try a smaller "
             "training.learning_rate, more training.warmup_steps or training.clip=1; the last checkpoint is untouched"
         )
 
@@ -311,7 +310,11 @@ class _Training:
     def state(self) -> dict[str, Any]:
         """What a resumed run must know beside its tensors."""
         remembered = {name: getattr(self, name) for name in _REMEMBERED}
-        belongs_to = {"data": self.data, "tokenizer": self.tokenizer, "model": dataclasses.asdict(self.config.model)}
+        belongs_to = {
+            "data": self.prepared.fingerprint,
+            "tokenizer": self.tokenizer,
+            "model": dataclasses.asdict(self.config.model),
+        }
         return {**remembered, "window": self.window.state(), **belongs_to}
 
     def finish(self) -> None:

@@ -417,14 +417,14 @@ def test_too_many_bad_steps_end_the_run_and_name_their_lines(
     with pytest.raises(TrainingError) as told:
         train_prepared(toy_data, run, QUICK)
     assert told.value.exit_code == 4
-    named = json.loads((run / "bad-step-8.json").read_text())["corpus lines of each step"]
+    named = json.loads((run / "bad-step-8.json").read_text())["lines of each step"]
     assert named.keys() == {"6", "7", "8"}
-    corpus = Prepared.open(toy_data).corpus("train")
-    batches = Batches(corpus, width=32, rows_a_step=5, marks=Marks(0, 1, 2), seed=QUICK.training.seed)
+    prepared = Prepared.open(toy_data)
+    batches = Batches(prepared.corpus("train"), width=32, rows_a_step=5, marks=Marks(0, 1, 2), seed=QUICK.training.seed)
     # The eighth step sees the eighth batch, which is the one of number 7.
-    assert named["8"] == batches.lines_of_step(7)
+    assert named["8"] == prepared.places(batches.lines_of_step(7))
     assert len(named["8"]) >= 5
-    assert f"corpus lines {', '.join(map(str, named['8'][:5]))}" in str(told.value)
+    assert f"step 8 with {', '.join(named['8'][:5])}, …" in str(told.value)
     assert [path.name for path in RunDirectory(run).checkpoints()] == ["step-0000004"]
     assert not (run / "final").exists()
 
