@@ -52,6 +52,7 @@ def paper(step: int) -> float:
         ({"clip": 0.2}, constant),
         ({"optimizer": "adamw", "weight_decay": 0.3}, constant),
         ({"schedule": "paper"}, paper),
+        ({"tokens_per_batch": 190}, constant),
         ({"beta1": 0.5, "beta2": 0.7, "seed": 9}, constant),
     ],
 )

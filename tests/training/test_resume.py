@@ -262,9 +262,16 @@ def test_a_line_that_a_crash_left_half_written_goes(run: Path, toy_data: Path, h
 
 @pytest.mark.parametrize(
     ("section", "name", "value"),
-    [("model", "dropout", 0.2), ("training", "label_smoothing", 0.0), ("training", "seed", 2)],
+    [
+        ("model", "dropout", 0.2),
+        ("training", "label_smoothing", 0.0),
+        ("training", "seed", 2),
+        ("training", "optimizer", "adamw"),
+        ("training", "schedule", "paper"),
+        ("training", "final", "moving"),
+    ],
 )
-def test_other_settings_are_refused(run: Path, toy_data: Path, section: str, name: str, value: float) -> None:
+def test_other_settings_are_refused(run: Path, toy_data: Path, section: str, name: str, value: float | str) -> None:
     log, config = (run / "log.jsonl").read_bytes(), (run / "config.json").read_bytes()
     with pytest.raises(ConfigError, match=rf"{section}\.{name} was .*, now {value}.*use another --output"):
         train_prepared(toy_data, run, QUICK.with_changes(**{section: {name: value}}))
