@@ -39,6 +39,9 @@ class ModelConfig:
     query_key_norm: Literal["none", "rms"] = "none"
     projection: Literal["plain", "biased"] = "plain"
     """Attention's four projections: plain matrices as the paper writes them, or with a bias as others do."""
+    initial: Literal["xavier", "silent"] = "xavier"
+    """The first weights: all drawn alike, or with zeros in the last matrix of every sub-layer, which so says nothing
+    until it has learned something."""
     longest: int = 1024
     """The most positions a sentence may have where positions are learned; the others know no end."""
 
@@ -131,10 +134,13 @@ class TrainingConfig:
     """Target positions of one step, all ranks and accumulated parts together."""
     accumulate: int = 1
     """Parts a step's batch is computed in, to fit memory; the step is the same."""
-    optimizer: Literal["adam", "adamw"] = "adam"
+    optimizer: Literal["adam", "adamw", "muon"] = "adam"
+    """Muon moves the matrices of the layers, and leaves the rest to AdamW."""
     schedule: Literal["paper", "linear", "constant"] = "paper"
     learning_rate: float = 1.0
     """The peak; under the paper's schedule, a factor on its equation 3."""
+    rest_rate: float = 1.0
+    """Under Muon, the learning rate of what it leaves to AdamW, as a share of its own."""
     warmup_steps: int = 4000
     decay_from: float = 0.4
     """The linear schedule is flat up to this share of the steps, then falls in a line to zero."""
@@ -162,7 +168,8 @@ class TrainingConfig:
     tolerated_bad_steps: int = 3
     """Steps in a row with a loss or gradient that is not finite before training stops."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    compile: Literal["auto", "on", "off"] = "auto"
+    kernels: Literal["auto", "fast", "plain"] = "auto"
+    """On a GPU, parts written for it and a step that is one graph; or the plain ones, which are slower."""
     device: str = "auto"
     seed: int = 1
     tensorboard: bool = False
@@ -180,6 +187,8 @@ class TrainingConfig:
             _between(0, 1, f"training.{name}", getattr(self, name))
         if self.learning_rate <= 0:
             raise ConfigError(f"training.learning_rate is {self.learning_rate}; it must be above 0")
+        if self.rest_rate <= 0:
+            raise ConfigError(f"training.rest_rate is {self.rest_rate}; it must be above 0")
         if self.clip is not None and self.clip <= 0:
             raise ConfigError(f"training.clip is {self.clip}; give a norm above 0, or none")
         if self.patience is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import torch
 
 from qkv.errors import ConfigError
@@ -28,3 +30,13 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
         fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         return torch.bfloat16 if fast else torch.float32
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[name]
+
+
+def choose_kernels(name: str, device: torch.device) -> bool:
+    """Whether a GPU's own twins of the plain parts are used; `auto` uses them where they can be."""
+    if name == "plain":
+        return False
+    can = device.type == "cuda" and importlib.util.find_spec("triton") is not None
+    if name == "fast" and not can:
+        raise ConfigError("training.kernels=fast needs a GPU and Triton, which comes with torch for GPUs; try auto")
+    return can

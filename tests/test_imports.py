@@ -155,6 +155,17 @@ def test_no_module_imports_itself_in_a_circle() -> None:
     assert len([*graphlib.TopologicalSorter(graph).static_order()]) == len(MODULES)
 
 
+def test_parts_for_a_gpu_are_imported_where_one_is_used_and_not_before() -> None:
+    """They need Triton, which comes with torch only where torch can use a GPU."""
+    assert [
+        (module, found.line)
+        for module, path in MODULES.items()
+        if not belongs(module, "qkv.layers.gpu")
+        for found in imports_of(path.read_text())
+        if found.at_start and belongs(found.module, "qkv.layers.gpu")
+    ] == []
+
+
 def test_what_needs_no_torch_brings_none() -> None:
     modules = [module for module in MODULES if any(belongs(module, row) for row in WITHOUT_TORCH)]
     # One interpreter for all: the first module after which torch is there brought it.

@@ -19,12 +19,12 @@ class Packed(NamedTuple):
     positions_RW: Tensor
     segments_RW: Tensor | None
 
-    def to(self, device: torch.device) -> Packed:
+    def to(self, device: torch.device, *, copy: bool = False) -> Packed:
         ids_RW, positions_RW, segments_RW = self
         return Packed(
-            ids_RW.to(device, non_blocking=True),
-            positions_RW.to(device, non_blocking=True),
-            None if segments_RW is None else segments_RW.to(device, non_blocking=True),
+            ids_RW.to(device, non_blocking=True, copy=copy),
+            positions_RW.to(device, non_blocking=True, copy=copy),
+            None if segments_RW is None else segments_RW.to(device, non_blocking=True, copy=copy),
         )
 
     def rows(self, some: slice) -> Packed:
@@ -42,11 +42,23 @@ class PairBatch(NamedTuple):
     """Tokens without padding; each side's end counts as one."""
     target_tokens: int
 
-    def to(self, device: torch.device) -> PairBatch:
+    def to(self, device: torch.device, *, copy: bool = False) -> PairBatch:
         return self._replace(
-            source=self.source.to(device),
-            target=self.target.to(device),
-            label_RW=self.label_RW.to(device, non_blocking=True),
+            source=self.source.to(device, copy=copy),
+            target=self.target.to(device, copy=copy),
+            label_RW=self.label_RW.to(device, non_blocking=True, copy=copy),
+        )
+
+    def tensors(self) -> list[Tensor]:
+        """All that is in it, always in the same order."""
+        return [part for part in (*self.source, *self.target, self.label_RW) if part is not None]
+
+    def pinned(self) -> PairBatch:
+        """The same in memory that a GPU can read by itself."""
+        return self._replace(
+            source=Packed(*map(_pinned, self.source)),  # type: ignore[arg-type]
+            target=Packed(*map(_pinned, self.target)),  # type: ignore[arg-type]
+            label_RW=self.label_RW.pin_memory(),
         )
 
     def split(self, parts: int) -> Iterator[PairBatch]:
@@ -56,6 +68,10 @@ class PairBatch(NamedTuple):
             yield self._replace(
                 source=self.source.rows(some), target=self.target.rows(some), label_RW=self.label_RW[some]
             )
+
+
+def _pinned(part: Tensor | None) -> Tensor | None:
+    return None if part is None else part.pin_memory()
 
 
 def one_sentence_a_row(sentences: list[list[int]], padding: int) -> Packed:

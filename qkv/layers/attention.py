@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -11,6 +11,23 @@ from torch import Tensor, nn
 
 from qkv.layers.kernels import Kernel, Recording, fused
 from qkv.layers.positions import Turn
+from qkv.layers.visibility import Visible
+
+Projections = Callable[[Tensor, Sequence[nn.Linear]], tuple[Tensor, ...]]
+"""Several projections of the same input."""
+
+
+def apart(x_RWD: Tensor, projections: Sequence[nn.Linear]) -> tuple[Tensor, ...]:
+    """Each projection by itself."""
+    return tuple(projection(x_RWD) for projection in projections)
+
+
+Turned = Callable[[Tensor, Tensor, nn.Module, Turn], Tensor]
+
+
+def normed_and_turned(x_RHWE: Tensor, positions_RW: Tensor, norm: nn.Module, turn: Turn) -> Tensor:
+    """Queries or keys as they meet: normed, then turned by their positions."""
+    return turn(norm(x_RHWE), positions_RW)
 
 
 class KeyValues(NamedTuple):
@@ -55,22 +72,41 @@ class MultiHeadAttention(nn.Module):
         self.key_norm = norm(key_width)
         self.turn = turn
         self.kernel: Kernel = fused
+        self.project: Projections = apart
+        self.turned: Turned = normed_and_turned
+
+    def look(self, x_RWD: Tensor, positions_RW: Tensor) -> tuple[Tensor, KeyValues]:
+        """The queries of x, and its keys and values: a row that looks at itself."""
+        query, key, value = self.project(x_RWD, (self.query, self.key, self.value))
+        return self._queries(query, positions_RW), self.key_values(key, value, positions_RW)
+
+    def ask(self, x_RWD: Tensor, positions_RW: Tensor) -> Tensor:
+        """The queries of x alone."""
+        return self._queries(self.query(x_RWD), positions_RW)
 
     def remember(self, x_RKD: Tensor, positions_RK: Tensor) -> KeyValues:
-        """The keys and values of x, for queries to look at."""
-        key_RHKE = self.turn(self.key_norm(self._by_head(self.key(x_RKD))), positions_RK)
-        return KeyValues(key_RHKE, self._by_head(self.value(x_RKD)))
+        """The keys and values of x alone, for queries to look at."""
+        key, value = self.project(x_RKD, (self.key, self.value))
+        return self.key_values(key, value, positions_RK)
 
-    def forward(self, x_RWD: Tensor, positions_RW: Tensor, memory: KeyValues, visible: Tensor | None) -> Tensor:
-        """Queries of x look at the memory; a memory of fewer rows serves equally many rows of queries each."""
-        query_RHWE = self.turn(self.query_norm(self._by_head(self.query(x_RWD))), positions_RW)
+    def key_values(self, key: Tensor, value: Tensor, positions_RK: Tensor) -> KeyValues:
+        """What can be looked at, of keys and values as they come from their projections."""
+        key_RHKE = self.turned(self._by_head(key), positions_RK, self.key_norm, self.turn)
+        return KeyValues(key_RHKE, self._by_head(value))
+
+    def forward(self, query_RHWE: Tensor, memory: KeyValues, visible: Visible | None) -> Tensor:
+        """The queries look at the memory; a memory of fewer rows serves equally many rows of queries each."""
         # The beams of a sentence share its memory: they look at it as if they were one row of more positions.
-        N, B, W = memory.key_RHKE.size(0), x_RWD.size(0) // memory.key_RHKE.size(0), x_RWD.size(1)
-        together = query_RHWE.view(N, B, self.heads, W, -1).transpose(1, 2).reshape(N, self.heads, B * W, -1)
+        R, H, W, E = query_RHWE.shape
+        N = memory.key_RHKE.size(0)
+        together = query_RHWE.view(N, R // N, H, W, E).transpose(1, 2).reshape(N, H, R // N * W, E)
         mixed = self.kernel(together, memory.key_RHKE, memory.value_RHKU, visible)
-        mixed_RWHU = mixed.view(N, self.heads, B, W, -1).permute(0, 2, 3, 1, 4).flatten(0, 1)
+        mixed_RWHU = mixed.view(N, H, R // N, W, -1).permute(0, 2, 3, 1, 4).flatten(0, 1)
         y_RWD: Tensor = self.output(mixed_RWHU.flatten(2))
         return y_RWD
+
+    def _queries(self, query: Tensor, positions_RW: Tensor) -> Tensor:
+        return self.turned(self._by_head(query), positions_RW, self.query_norm, self.turn)
 
     def _by_head(self, x_RWD: Tensor) -> Tensor:
         return x_RWD.view(*x_RWD.shape[:2], self.heads, -1).transpose(1, 2)

@@ -7,8 +7,9 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from qkv.layers.attention import KeyValues, MultiHeadAttention
-from qkv.layers.residual import PostNorm, PreNorm
+from qkv.layers.attention import KeyValues, MultiHeadAttention, Projections, apart
+from qkv.layers.residual import PostNorm, PreNorm, Through
+from qkv.layers.visibility import Visible
 
 
 class Block(nn.Module):
@@ -32,55 +33,67 @@ class Block(nn.Module):
     def forward(
         self,
         x_RWD: Tensor,
+        beside_RWD: Tensor | None,
         positions_RW: Tensor,
-        visible: Tensor | None,
+        visible: Visible | None,
         past: KeyValues | None,
         memory: KeyValues | None,
-        memory_visible: Tensor | None,
-    ) -> tuple[Tensor, KeyValues]:
-        """The row one block on, and the keys and values of all its positions so far."""
+        memory_visible: Visible | None,
+    ) -> tuple[Tensor, Tensor, KeyValues]:
+        """The row and what flows beside it one block on, and the keys and values of all its positions so far."""
         around = self.around_self_attention
-        inner_RWD = around.before(x_RWD)
-        present = self.self_attention.remember(inner_RWD, positions_RW)
+        x_RWD, inner_RWD = around.before(x_RWD, beside_RWD)
+        query_RHWE, present = self.self_attention.look(inner_RWD, positions_RW)
         seen = present if past is None else past.append(present)
-        x_RWD = around.after(x_RWD, self.self_attention(inner_RWD, positions_RW, seen, visible))
+        x_RWD, beside_RWD = around.after(x_RWD, self.self_attention(query_RHWE, seen, visible))
 
         if self.cross_attention is not None and self.around_cross_attention is not None:
             assert memory is not None
             around = self.around_cross_attention
-            inner_RWD = around.before(x_RWD)
-            x_RWD = around.after(x_RWD, self.cross_attention(inner_RWD, positions_RW, memory, memory_visible))
+            x_RWD, inner_RWD = around.before(x_RWD, beside_RWD)
+            query_RHWE = self.cross_attention.ask(inner_RWD, positions_RW)
+            x_RWD, beside_RWD = around.after(x_RWD, self.cross_attention(query_RHWE, memory, memory_visible))
 
         around = self.around_feed_forward
-        return around.after(x_RWD, self.feed_forward(around.before(x_RWD))), seen
+        x_RWD, inner_RWD = around.before(x_RWD, beside_RWD)
+        x_RWD, beside_RWD = around.after(x_RWD, self.feed_forward(inner_RWD))
+        return x_RWD, beside_RWD, seen
 
 
 class Stack(nn.Module):
     """Blocks one after the other, and the norm that pre-norm blocks leave to the end."""
 
-    def __init__(self, blocks: Sequence[Block], last: nn.Module) -> None:
+    def __init__(self, blocks: Sequence[Block], last: PreNorm | Through) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(blocks)
         self.last = last
+        self.project: Projections = apart
 
     def remember(self, memory_RKD: Tensor, positions_RK: Tensor) -> tuple[KeyValues, ...]:
         """The keys and values that each block's attention to this memory will look at."""
-        attentions = [cast(Block, block).cross_attention for block in self.blocks]
-        return tuple(attention.remember(memory_RKD, positions_RK) for attention in attentions if attention is not None)
+        found = [cast(Block, block).cross_attention for block in self.blocks]
+        attentions = [attention for attention in found if attention is not None]
+        parts = self.project(memory_RKD, [one for attention in attentions for one in (attention.key, attention.value)])
+        return tuple(
+            attention.key_values(key, value, positions_RK)
+            for attention, key, value in zip(attentions, parts[0::2], parts[1::2], strict=True)
+        )
 
     def forward(
         self,
         x_RWD: Tensor,
         positions_RW: Tensor,
-        visible: Tensor | None,
+        visible: Visible | None,
         past: Sequence[KeyValues] | None = None,
         memory: Sequence[KeyValues] | None = None,
-        memory_visible: Tensor | None = None,
+        memory_visible: Visible | None = None,
     ) -> tuple[Tensor, tuple[KeyValues, ...]]:
         seen = []
+        beside_RWD: Tensor | None = None
         for number, block in enumerate(self.blocks):
-            x_RWD, seen_by_block = block(
+            x_RWD, beside_RWD, seen_by_block = block(
                 x_RWD,
+                beside_RWD,
                 positions_RW,
                 visible,
                 past[number] if past else None,
@@ -88,4 +101,5 @@ class Stack(nn.Module):
                 memory_visible,
             )
             seen.append(seen_by_block)
-        return self.last(x_RWD), tuple(seen)
+        _, y_RWD = self.last.before(x_RWD, beside_RWD)
+        return y_RWD, tuple(seen)

@@ -14,8 +14,13 @@ class Dropout(nn.Module):
         super().__init__()
         self.probability = probability
 
+    @property
+    def now(self) -> float:
+        """The probability as it stands: zero unless the model is learning."""
+        return self.probability if self.training else 0.0
+
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.probability == 0:
+        if self.now == 0:
             return x
         return _DROPOUTS.get(x.device.type, functional.dropout)(x, self.probability)
 

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 from torch.nn import functional
+
+Network = Callable[[Tensor, nn.Linear, nn.Linear], Tensor]
+
+
+def relu_network(x_RWD: Tensor, widen: nn.Linear, narrow: nn.Linear) -> Tensor:
+    """Equation 2: max(0, xW₁ + b₁)W₂ + b₂."""
+    y_RWD: Tensor = narrow(functional.relu(widen(x_RWD)))
+    return y_RWD
+
+
+Gated = Callable[[Tensor, nn.Linear, nn.Linear, nn.Linear], Tensor]
+
+
+def gated_network(x_RWD: Tensor, gate: nn.Linear, widen: nn.Linear, narrow: nn.Linear) -> Tensor:
+    """(silu(xW₁) * xW₂)W₃ (SwiGLU)."""
+    y_RWD: Tensor = narrow(functional.silu(gate(x_RWD)) * widen(x_RWD))
+    return y_RWD
 
 
 class FeedForward(nn.Module):
@@ -13,11 +32,10 @@ class FeedForward(nn.Module):
         super().__init__()
         self.widen = nn.Linear(width, hidden)
         self.narrow = nn.Linear(hidden, width)
+        self.network: Network = relu_network
 
     def forward(self, x_RWD: Tensor) -> Tensor:
-        hidden_RWF = functional.relu(self.widen(x_RWD))
-        y_RWD: Tensor = self.narrow(hidden_RWF)
-        return y_RWD
+        return self.network(x_RWD, self.widen, self.narrow)
 
 
 class GatedFeedForward(nn.Module):
@@ -28,8 +46,7 @@ class GatedFeedForward(nn.Module):
         self.gate = nn.Linear(width, hidden, bias=False)
         self.widen = nn.Linear(width, hidden, bias=False)
         self.narrow = nn.Linear(hidden, width, bias=False)
+        self.network: Gated = gated_network
 
     def forward(self, x_RWD: Tensor) -> Tensor:
-        hidden_RWF = functional.silu(self.gate(x_RWD)) * self.widen(x_RWD)
-        y_RWD: Tensor = self.narrow(hidden_RWF)
-        return y_RWD
+        return self.network(x_RWD, self.gate, self.widen, self.narrow)

@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from qkv.layers.visibility import Visible
+
 # Not cuDNN's: its backward pass gave gradients that are not numbers once scores grew large (torch 2.11, H200).
 _SOUND = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
@@ -18,23 +20,25 @@ _SOUND = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend
 class Kernel(Protocol):
     """Mixes the values by how well their keys answer the queries, where visible.
 
-    `visible` may be alike for all rows, or for all that look, and then has a 1 there; None lets all see all.
+    Without `visible`, all see all.
     """
 
-    def __call__(self, query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Tensor | None) -> Tensor: ...
+    def __call__(self, query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Visible | None) -> Tensor: ...
 
 
-def fused(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Tensor | None) -> Tensor:
+def fused(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Visible | None) -> Tensor:
     """The library's kernel, which never writes the weights to memory: for training and translating."""
     with sdpa_kernel(_SOUND) if query_RHWE.is_cuda else nullcontext():
-        return functional.scaled_dot_product_attention(query_RHWE, key_RHKE, value_RHKU, attn_mask=visible)
+        return functional.scaled_dot_product_attention(
+            query_RHWE, key_RHKE, value_RHKU, attn_mask=visible.mask if visible else None
+        )
 
 
-def weights(query_RHWE: Tensor, key_RHKE: Tensor, visible: Tensor | None) -> Tensor:
+def weights(query_RHWE: Tensor, key_RHKE: Tensor, visible: Visible | None) -> Tensor:
     """softmax(QKᵀ / √d_k): how much of each position every query takes."""
     score_RHWK = query_RHWE @ key_RHKE.transpose(-2, -1) / math.sqrt(query_RHWE.size(-1))
     if visible is not None:
-        score_RHWK = score_RHWK.masked_fill(~visible, -torch.inf)
+        score_RHWK = score_RHWK.masked_fill(~visible.mask, -torch.inf)
     return score_RHWK.softmax(-1)
 
 
@@ -44,7 +48,7 @@ class Recording:
     def __init__(self) -> None:
         self.weight_RHWK: Tensor | None = None
 
-    def __call__(self, query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Tensor | None) -> Tensor:
+    def __call__(self, query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Visible | None) -> Tensor:
         weight_RHWK = weights(query_RHWE, key_RHKE, visible)
         self.weight_RHWK = weight_RHWK.detach()
         return weight_RHWK @ value_RHKU

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-CHUNK = 1024
-"""Positions whose logits are in memory at once."""
 IGNORED = -100
 """The label of a position that nothing is asked of."""
+_ALIGNED = 128
 
 
 class Loss(NamedTuple):
@@ -24,12 +24,24 @@ class Loss(NamedTuple):
     tokens: Tensor
 
 
-def smoothed_cross_entropy(x_PD: Tensor, weight_VD: Tensor, label_P: Tensor, *, smoothing: float) -> Loss:
+class Chunks(NamedTuple):
+    """A way to compute the loss a chunk of positions at a time."""
+
+    positions: int
+    """Those whose logits are in memory at once: enough to keep the device busy, few enough to stay small."""
+    loss_and_gradient: Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor, Tensor]]
+    """Of logits, labels and smoothing: both sums, and the gradient of the first by the logits, which may be where
+    these were."""
+
+
+def smoothed_cross_entropy(
+    x_PD: Tensor, weight_VD: Tensor, label_P: Tensor, *, smoothing: float, chunks: Chunks | None = None
+) -> Loss:
     """The loss of the logits x·Wᵀ, which are never all in memory: each chunk's gradient is made along with its loss."""
     if not torch.is_grad_enabled():
         # Nobody else tells an autograd function that its gradients would be made in vain.
         x_PD, weight_VD = x_PD.detach(), weight_VD.detach()
-    total, surprise = _ChunkedLoss.apply(x_PD, weight_VD, label_P, smoothing)  # type: ignore[no-untyped-call]
+    total, surprise = _ChunkedLoss.apply(x_PD, weight_VD, label_P, smoothing, chunks or CHUNKS)  # type: ignore[no-untyped-call]
     return Loss(total, surprise, (label_P != IGNORED).sum())
 
 
@@ -45,51 +57,56 @@ def plain_smoothed_cross_entropy(x_PD: Tensor, weight_VD: Tensor, label_P: Tenso
 
 class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x_PD: Tensor, weight_VD: Tensor, label_P: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-        device = x_PD.device.type
-        kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x_PD.dtype
+    def forward(
+        ctx: Any, x_PD: Tensor, weight_VD: Tensor, label_P: Tensor, smoothing: float, chunks: Chunks
+    ) -> tuple[Tensor, Tensor]:
         wants_gradient = any(ctx.needs_input_grad)
         x_gradient_PD = torch.empty_like(x_PD) if wants_gradient else None
         weight_gradient_VD = torch.zeros_like(weight_VD, dtype=torch.float32) if wants_gradient else None
-        total = torch.zeros((), device=x_PD.device)
-        surprise = torch.zeros((), device=x_PD.device)
-        with torch.autocast(device, enabled=False):
-            weight_VD = weight_VD.to(kind)
-            for start in range(0, x_PD.size(0), CHUNK):
-                chunk = slice(start, start + CHUNK)
-                part_PD = x_PD[chunk].to(kind)
-                logits_PV = (part_PD @ weight_VD.T).float()
-                part_total, part_surprise, gradient_PV = _loss_and_gradient(logits_PV, label_P[chunk], smoothing)
-                total += part_total
-                surprise += part_surprise
-                if x_gradient_PD is not None and weight_gradient_VD is not None:
-                    gradient_PV = gradient_PV.to(kind)
-                    x_gradient_PD[chunk] = gradient_PV @ weight_VD
-                    _add_product(weight_gradient_VD, gradient_PV.T, part_PD)
+        total, surprise = torch.zeros(2, device=x_PD.device)
+        for start in range(0, x_PD.size(0), chunks.positions):
+            part_PD, label = (tensor[start : start + chunks.positions] for tensor in (x_PD, label_P))
+            part_total, part_surprise, gradient_PV = chunks.loss_and_gradient(
+                _logits(part_PD, weight_VD), label, smoothing
+            )
+            total, surprise = total + part_total, surprise + part_surprise
+            if x_gradient_PD is not None and weight_gradient_VD is not None:
+                gradient_PV = gradient_PV.to(x_PD.dtype)
+                torch.mm(gradient_PV, weight_VD, out=x_gradient_PD[start : start + chunks.positions])
+                _add_product(weight_gradient_VD, gradient_PV.T, part_PD)
         ctx.save_for_backward(x_gradient_PD, weight_gradient_VD)
         ctx.mark_non_differentiable(surprise)
         return total, surprise
 
     @staticmethod
-    def backward(ctx: Any, *output_gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *output_gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         x_gradient_PD, weight_gradient_VD = ctx.saved_tensors
         scale = output_gradients[0]
-        return x_gradient_PD * scale.to(x_gradient_PD.dtype), weight_gradient_VD * scale, None, None
+        return x_gradient_PD * scale.to(x_gradient_PD.dtype), weight_gradient_VD * scale, None, None, None
+
+
+def _logits(x_PD: Tensor, weight_VD: Tensor) -> Tensor:
+    """x·Wᵀ, laid out so that every position's logits begin where a GPU likes to begin."""
+    V = weight_VD.size(0)
+    logits_PV = x_PD.new_empty(x_PD.size(0), -(-V // _ALIGNED) * _ALIGNED)[:, :V]
+    return torch.mm(x_PD, weight_VD.T, out=logits_PV)
 
 
 def _add_product(total_VD: Tensor, gradient_VP: Tensor, x_PD: Tensor) -> None:
     """Adds a product to a sum that is kept in float32, in one go where the product is float32 too."""
     if x_PD.dtype == total_VD.dtype:
         total_VD.addmm_(gradient_VP, x_PD)
+    elif x_PD.is_cuda:
+        torch.addmm(total_VD, gradient_VP, x_PD, out_dtype=torch.float32, out=total_VD)
     else:
         total_VD.add_(gradient_VP @ x_PD)
 
 
-def _loss_and_gradient(logits_PV: Tensor, label_P: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+def loss_and_gradient(logits_PV: Tensor, label_P: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
     """Both sums, and the gradient of the first by the logits."""
     counted_P1 = (label_P != IGNORED).unsqueeze(1)
     label_P1 = label_P.clamp_min(0).unsqueeze(1)
-    log_probability_PV = logits_PV.log_softmax(1)
+    log_probability_PV = logits_PV.float().log_softmax(1)
     surprise_P1 = -log_probability_PV.gather(1, label_P1) * counted_P1
     even_P1 = -log_probability_PV.mean(1, keepdim=True) * counted_P1
     total = ((1 - smoothing) * surprise_P1 + smoothing * even_P1).sum()
@@ -97,3 +114,7 @@ def _loss_and_gradient(logits_PV: Tensor, label_P: Tensor, smoothing: float) -> 
     gradient_PV = log_probability_PV.exp_().sub_(smoothing / logits_PV.size(1))
     gradient_PV.scatter_add_(1, label_P1, torch.full_like(surprise_P1, smoothing - 1))
     return total, surprise_P1.sum(), gradient_PV.mul_(counted_P1)
+
+
+CHUNKS = Chunks(1024, loss_and_gradient)
+"""The plain way."""

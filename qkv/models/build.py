@@ -9,12 +9,14 @@ import torch
 from qkv.config import ModelConfig
 from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.block import Block, Stack
+from qkv.layers.feed_forward import FeedForward, GatedFeedForward
 from qkv.layers.inputs import TokenInputs
 from qkv.layers.packed import PackedLinear, can_pack, pack
 from qkv.layers.positions import Still, Turn
+from qkv.layers.residual import PostNorm, PreNorm
 from qkv.models.choices import (
     FEED_FORWARDS,
-    LAST_NORMS,
+    LASTS,
     NORMS,
     POSITIONS,
     PROJECTIONS,
@@ -29,7 +31,7 @@ from qkv.models.initialise import initialise
 def build(config: ModelConfig, vocabulary: int, *, seed: int) -> EncoderDecoder:
     """A freshly initialised model; the same seed gives the same weights."""
     model = assemble(config, vocabulary)
-    initialise(model, seed=seed)
+    initialise(model, seed=seed, silent=config.initial == "silent")
     return model
 
 
@@ -54,6 +56,30 @@ def quicken(model: EncoderDecoder) -> None:
         model.logits = PackedLinear(weight_VD, None)
 
 
+def hasten(model: EncoderDecoder) -> None:
+    """Swaps in the GPU's twins of the plain parts: the model computes the same, faster, and is trained as before."""
+    from qkv.layers.gpu import attention, feed_forward, inputs, loss, projection, residual, turn
+
+    model.loss_chunks = loss.CHUNKS
+    for part in model.modules():
+        if isinstance(part, MultiHeadAttention):
+            part.kernel = attention.tiled
+            part.project = projection.together
+            part.turned = turn.normed_and_turned
+        elif isinstance(part, Stack):
+            part.project = projection.together
+        elif isinstance(part, PostNorm):
+            part.join = residual.norm_of_sum
+        elif isinstance(part, PreNorm):
+            part.join = residual.sum_and_norm
+        elif isinstance(part, TokenInputs):
+            part.embed = inputs.embed
+        elif isinstance(part, FeedForward):
+            part.network = feed_forward.relu_network
+        elif isinstance(part, GatedFeedForward):
+            part.network = feed_forward.gated_network
+
+
 def count_parameters(config: ModelConfig, vocabulary: int) -> int:
     """How many numbers the model learns; costs no memory."""
     with torch.device("meta"):
@@ -61,7 +87,7 @@ def count_parameters(config: ModelConfig, vocabulary: int) -> int:
 
 
 def _stack(blocks: list[Block], config: ModelConfig) -> Stack:
-    return Stack(blocks, LAST_NORMS[config.residual](NORMS[config.norm], config.width))
+    return Stack(blocks, LASTS[config.residual](config.width, NORMS[config.norm], dropout=config.dropout))
 
 
 def _block(config: ModelConfig, *, memory: bool) -> Block:

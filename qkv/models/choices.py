@@ -9,7 +9,7 @@ from torch import nn
 
 from qkv.layers.feed_forward import FeedForward, GatedFeedForward
 from qkv.layers.positions import LearnedPositions, Nowhere, Rotary, Sinusoids, Still, Turn
-from qkv.layers.residual import PostNorm, PreNorm
+from qkv.layers.residual import PostNorm, PreNorm, Through
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {
     "layer": nn.LayerNorm,
@@ -18,10 +18,7 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {
 
 RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
 
-LAST_NORMS: dict[str, Callable[[Callable[[int], nn.Module], int], nn.Module]] = {
-    "post": lambda _norm, _width: nn.Identity(),
-    "pre": lambda norm, width: norm(width),
-}
+LASTS: dict[str, Callable[..., PreNorm | Through]] = {"post": lambda *_sizes, **_options: Through(), "pre": PreNorm}
 """What closes a stack: a post-norm stack ends in a norm already."""
 
 POSITIONS: dict[str, Callable[[int, int], nn.Module]] = {

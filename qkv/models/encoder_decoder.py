@@ -13,7 +13,8 @@ from qkv.data.batch import Packed
 from qkv.layers.attention import KeyValues
 from qkv.layers.block import Stack
 from qkv.layers.inputs import TokenInputs
-from qkv.layers.visibility import not_later, same_segment, somebody
+from qkv.layers.loss import CHUNKS, Chunks
+from qkv.layers.visibility import Visible, not_later, somebody, within_sentences
 
 
 class State(NamedTuple):
@@ -45,13 +46,15 @@ class EncoderDecoder(nn.Module):
         self.decoder = decoder
         self.logits: Callable[[Tensor], Tensor] = self._tied_logits
         """From the decoder's vectors to the vocabulary; may be swapped for a quicker way to the same."""
+        self.loss_chunks: Chunks = CHUNKS
+        """How the loss of those logits is computed; likewise."""
 
     def start(self, source: Packed) -> State:
         """Reads the source."""
         segments_RK = torch.ones_like(source.ids_RW) if source.segments_RW is None else source.segments_RW
-        visible_R1WK = None if source.segments_RW is None else same_segment(segments_RK, segments_RK)
+        visible = None if source.segments_RW is None else within_sentences(segments_RK, segments_RK, later=True)
         x_RKD = self.inputs(source.ids_RW, source.positions_RW)
-        memory_RKD, _ = self.encoder(x_RKD, source.positions_RW, visible_R1WK)
+        memory_RKD, _ = self.encoder(x_RKD, source.positions_RW, visible)
         return State(self.decoder.remember(memory_RKD, source.positions_RW), segments_RK, (), None)
 
     def read(self, target: Packed, state: State) -> tuple[Tensor, State]:
@@ -82,19 +85,19 @@ class EncoderDecoder(nn.Module):
         return functional.linear(x_RWD, self.inputs.weight_VD)
 
 
-def _visible_target(target: Packed, state: State) -> Tensor | None:
+def _visible_target(target: Packed, state: State) -> Visible | None:
     looking = target.ids_RW.size(1)
     past = state.past[0].key_RHKE.size(2) if state.past else 0
     if target.segments_RW is None:
         # A single new token sees all before it and itself: no mask is needed.
-        return None if looking == 1 else not_later(looking, past + looking, target.ids_RW.device)
+        return None if looking == 1 else Visible(not_later(looking, past + looking, target.ids_RW.device))
     seen_RK = target.segments_RW
     if state.past_segments is not None:
         seen_RK = torch.cat([state.past_segments, seen_RK], dim=1)
-    return same_segment(target.segments_RW, seen_RK) & not_later(looking, past + looking, seen_RK.device)
+    return within_sentences(target.segments_RW, seen_RK, later=False)
 
 
-def _visible_source(target: Packed, state: State) -> Tensor:
+def _visible_source(target: Packed, state: State) -> Visible:
     if target.segments_RW is None:
-        return somebody(state.source_segments)
-    return same_segment(target.segments_RW, state.source_segments)
+        return Visible(somebody(state.source_segments))
+    return within_sentences(target.segments_RW, state.source_segments, later=True)

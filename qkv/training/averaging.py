@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from qkv.checkpoint import average, read
 from qkv.config import TrainingConfig
@@ -17,32 +16,20 @@ from qkv.config import TrainingConfig
 class MovingAverage:
     """Weights that follow the model's slowly; `decay` of them stays at each step, once there have been enough."""
 
-    def __init__(self, model: nn.Module, decay: float, tensors: dict[str, Tensor] | None = None) -> None:
+    def __init__(self, weights: Mapping[str, Tensor], decay: float) -> None:
         self._decay = decay
-        device = next(model.parameters()).device
-        source = tensors or {name: one.detach() for name, one in model.named_parameters()}
-        self.tensors = {name: tensor.to(device, copy=True) for name, tensor in source.items()}
+        self.tensors = {name: tensor.detach().clone() for name, tensor in weights.items()}
+
+    def decay_at(self, step: int) -> float:
+        # At the beginning the average is as short as the run, or the first, random weights would weigh it down.
+        return min(self._decay, (1 + step) / (10 + step))
 
     @torch.no_grad()
-    def follow(self, model: nn.Module, step: int) -> None:
-        # At the beginning the average is as short as the run, or the first, random weights would weigh it down.
-        decay = min(self._decay, (1 + step) / (10 + step))
-        now = dict(model.named_parameters())
-        own = list(self.tensors.values())
-        torch._foreach_lerp_(own, [now[name].detach() for name in self.tensors], 1 - decay)
-
-    @contextmanager
-    def in_place_of(self, model: nn.Module) -> Iterator[None]:
-        """Inside, the model has the averaged weights."""
-        parameters = dict(model.named_parameters())
-        saved = {name: parameter.data for name, parameter in parameters.items()}
-        for name, parameter in parameters.items():
-            parameter.data = self.tensors[name]
-        try:
-            yield
-        finally:
-            for name, parameter in parameters.items():
-                parameter.data = saved[name]
+    def follow(self, weights: Mapping[str, Tensor], share: Tensor) -> None:
+        """Goes this share of the way to the weights."""
+        apart = torch._foreach_sub([weights[name] for name in self.tensors], list(self.tensors.values()))
+        torch._foreach_mul_(apart, share)
+        torch._foreach_add_(list(self.tensors.values()), apart)
 
 
 class Final(NamedTuple):

@@ -6,11 +6,13 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,19 +21,22 @@ from qkv.checkpoint import RunDirectory, Saved, final_state, read, step_of, writ
 from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches, Marks
-from qkv.devices import choose_device, choose_precision
+from qkv.devices import choose_device, choose_kernels, choose_precision
 from qkv.errors import CheckpointError, TrainingError
-from qkv.models.build import build
+from qkv.models.build import build, hasten
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
 from qkv.storage import write_atomically
 from qkv.training.averaging import FINAL, MovingAverage
-from qkv.training.objective import Reader, reader, translation_loss
-from qkv.training.optimizer import build_optimizer, learning_rate
+from qkv.training.optimizer import build_optimizers, learning_rate
 from qkv.training.reports import Log, ProgressLine, Window
+from qkv.training.step import Outcome, Step
 from qkv.training.validation import Validation
+from qkv.training.weights import Weights
 
 _NAMED_LINES = 5
+_AHEAD = 3
+"""Batches made while others are computed with."""
 _REMEMBERED = ("step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best")
 
 
@@ -76,6 +81,15 @@ def require_same_data(run: RunDirectory, prepared: Prepared) -> None:
         raise CheckpointError(f"{directory} was trained on other data; use that, or another --output")
 
 
+class _Begun(NamedTuple):
+    """A step that the device has been told to take."""
+
+    step: int
+    source_tokens: int
+    target_tokens: int
+    outcome: Callable[[], Outcome]
+
+
 @dataclass
 class _Training:
     """A run in progress."""
@@ -85,10 +99,11 @@ class _Training:
     batches: Batches
     validation: Validation
     model: EncoderDecoder
-    optimizer: torch.optim.Optimizer
+    weights: Weights
+    optimizers: list[torch.optim.Optimizer]
+    take_step: Step
     device: torch.device
     precision: torch.dtype
-    read: Reader
     log: Log
     line: ProgressLine
     moving: MovingAverage | None
@@ -105,6 +120,10 @@ class _Training:
     best_step: int | None = None
     """When the validation loss was the best one."""
     validations_since_best: int = 0
+    begun: _Begun | None = None
+    """The step whose outcome has not been asked for yet."""
+    clock: float = 0.0
+    """When that began."""
 
     @classmethod
     def begin(cls, config: Config, run: RunDirectory, prepared: Prepared) -> _Training:
@@ -120,11 +139,17 @@ class _Training:
         )
         device = choose_device(options.device)
         model = build(config.model, tokenizer.size, seed=options.seed).to(device)
-        optimizer = build_optimizer(options, model.parameters())
+        precision = choose_precision(options.precision, device)
+        fast = choose_kernels(options.kernels, device)
+        if fast:
+            hasten(model)
+        weights = Weights(model, precision)
+        products = {f"{name}.weight" for name, part in model.named_modules() if isinstance(part, nn.Linear)}
+        optimizers = build_optimizers(options, weights.exact, products)
         saved = run.newest_sound_checkpoint()
-        moving = _moving_average(config, model, saved)
         if saved is not None:
-            _restore(saved, model, optimizer)
+            _restore(saved, weights, optimizers)
+        moving = _moving_average(config, weights, saved)
         state = saved.state if saved is not None else {}
         training = cls(
             config=config,
@@ -132,10 +157,11 @@ class _Training:
             batches=batches,
             validation=Validation.load(prepared.directory, held_out, tokenizer, config),
             model=model,
-            optimizer=optimizer,
+            weights=weights,
+            optimizers=optimizers,
+            take_step=Step(config, model, weights, optimizers, moving, captured=fast),
             device=device,
-            precision=choose_precision(options.precision, device),
-            read=_reader(model, options.compile, device),
+            precision=precision,
             log=Log(run.log, since_step=state.get("step", 0), tensorboard=options.tensorboard),
             line=ProgressLine(options.steps),
             moving=moving,
@@ -181,8 +207,13 @@ class _Training:
         self.model.train()
         if self.done:
             return
+        self.clock = time.perf_counter()
         for batch in self._prefetched():
             self.update(batch)
+            if not self.pause():
+                continue
+            self.account()
+            self.take_step.queue.wait()
             if self.at(options.report_every):
                 self.report()
             if self.at(options.validate_every):
@@ -196,84 +227,70 @@ class _Training:
                     f"{self.best_step}"
                 )
                 break
+            # What was done beside training is not its time.
+            self.clock = time.perf_counter()
         if not self.run.checkpoints() or step_of(self.run.checkpoints()[-1]) != self.step:
             self.save()
 
     def at(self, every: int) -> bool:
         return self.step % every == 0 or self.step == self.config.training.steps
 
-    def update(self, batch: PairBatch) -> None:
-        """One step of the optimizer, unless the loss or the gradient is not finite: then it is left out."""
-        begin = time.perf_counter()
+    def pause(self) -> bool:
+        """Whether this step is one after which something is to be told, tried or saved."""
         options = self.config.training
+        return any(map(self.at, (options.report_every, options.validate_every, options.save_every)))
+
+    def update(self, batch: PairBatch) -> None:
+        """Starts the next step, then sees what has come of the one before."""
         self.step += 1
-        # A step's random numbers are its own: a resumed run needs to know nothing of those before.
-        torch.manual_seed(options.seed * 1_000_003 + self.step)
-        total, surprise, tokens = self._gradient(batch)
-        norm = nn.utils.get_total_norm([one.grad for one in self.model.parameters() if one.grad is not None])
-        rate = learning_rate(options, self.config.model.width, self.step)
-        finite = bool(torch.isfinite(total)) and bool(torch.isfinite(norm))
-        if finite:
-            if options.clip is not None:
-                nn.utils.clip_grads_with_norm_(self.model.parameters(), options.clip, norm)
-            for group in self.optimizer.param_groups:
-                group["lr"] = rate
-            self.optimizer.step()
-            if self.moving is not None:
-                self.moving.follow(self.model, self.step)
-            self.bad_steps = []
-        self.optimizer.zero_grad(set_to_none=True)
-        if not finite:
-            self._bad_step(total.item(), norm.item())
+        begun = _Begun(self.step, batch.source_tokens, batch.target_tokens, self.take_step.begin(batch, self.step))
+        self.account()
+        self.begun = begun
+
+    def account(self) -> None:
+        """Waits for the step begun last, and writes down what came of it."""
+        if self.begun is None:
             return
-        seconds = time.perf_counter() - begin
+        begun, self.begun = self.begun, None
+        outcome = begun.outcome()
+        now = time.perf_counter()
+        seconds, self.clock = now - self.clock, now
         self.seconds += seconds
+        if not outcome.finite:
+            self._bad_step(begun.step, outcome)
+            return
+        self.bad_steps = []
         self.window.add(
-            total=total.item(),
-            surprise=surprise.item(),
-            target_tokens=tokens,
-            tokens=tokens + batch.source_tokens,
+            total=outcome.total,
+            surprise=outcome.surprise,
+            target_tokens=begun.target_tokens,
+            tokens=begun.source_tokens + begun.target_tokens,
             seconds=seconds,
+            idle=outcome.idle,
         )
         self.window.last = {
-            "learning_rate": rate,
-            "gradient_norm": norm.item(),
-            "epoch": self.batches.epoch_at(self.step),
+            "learning_rate": learning_rate(self.config.training, self.config.model.width, begun.step),
+            "gradient_norm": outcome.gradient_norm,
+            "epoch": self.batches.epoch_at(begun.step),
         }
-        self.line.step(self.step, self.window.summary(), report=False)
+        self.line.step(begun.step, self.window.summary(), report=False)
 
-    def _gradient(self, batch: PairBatch) -> tuple[Tensor, Tensor, int]:
-        """Sums the loss and its gradient over the parts of the batch, each token counting the same."""
-        total = torch.zeros((), device=self.device)
-        surprise = torch.zeros((), device=self.device)
-        for part in batch.split(self.config.training.accumulate):
-            with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
-                loss = translation_loss(
-                    self.read,
-                    self.model.inputs.weight_VD,
-                    part.to(self.device),
-                    smoothing=self.config.training.label_smoothing,
-                )
-            (loss.total / batch.target_tokens).backward()  # type: ignore[no-untyped-call]
-            total += loss.total.detach()
-            surprise += loss.surprise
-        return total, surprise, batch.target_tokens
-
-    def _bad_step(self, total: float, norm: float) -> None:
+    def _bad_step(self, step: int, outcome: Outcome) -> None:
         """Counts a step that was left out; too many in a row end the run, with the sentences named."""
+        loss, norm = outcome.total, outcome.gradient_norm
         self.skipped += 1
-        self.bad_steps.append(self.step)
-        self.log.write("skipped", self.step, loss=repr(total), gradient_norm=repr(norm))
-        self.line.say(f"step {self.step:,} left out: loss {total}, gradient norm {norm}")
+        self.bad_steps.append(step)
+        self.log.write("skipped", step, loss=repr(loss), gradient_norm=repr(norm))
+        self.line.say(f"step {step:,} left out: loss {loss}, gradient norm {norm}")
         if len(self.bad_steps) < self.config.training.tolerated_bad_steps:
             return
-        lines = {step: self.prepared.places(self.batches.lines_of_step(step - 1)) for step in self.bad_steps}
-        path = self.run.path / f"bad-step-{self.step}.json"
+        lines = {bad: self.prepared.places(self.batches.lines_of_step(bad - 1)) for bad in self.bad_steps}
+        path = self.run.path / f"bad-step-{step}.json"
         write_atomically(path, json.dumps({"lines of each step": lines}).encode())
-        some = ", ".join(lines[self.step][:_NAMED_LINES])
+        some = ", ".join(lines[step][:_NAMED_LINES])
         raise TrainingError(
             f"{len(self.bad_steps)} steps in a row had a loss or gradient that is not finite, the last one step "
-            f"{self.step:,} with {some}, …; all are named in {path}. Try a smaller "
+            f"{step:,} with {some}, …; all are named in {path}. Try a smaller "
             "training.learning_rate, more training.warmup_steps or training.clip=1; the last checkpoint is untouched"
         )
 
@@ -281,16 +298,15 @@ class _Training:
         if not self.window.values["target_tokens"]:
             return
         values = self.window.summary()
+        if self.device.type == "cuda":
+            values["memory"] = torch.cuda.max_memory_allocated(self.device)
         self.log.write("train", self.step, **values, skipped=self.skipped, seconds=self.seconds)
         self.line.step(self.step, values, report=True)
         self.window = Window()
 
     def validate(self) -> None:
-        if self.moving is None:
-            values = self.validation.run(self.model, self.device, self.precision)
-        else:
-            with self.moving.in_place_of(self.model):
-                values = self.validation.run(self.model, self.device, self.precision)
+        with nullcontext() if self.moving is None else self.weights.replaced_by(self.moving.tensors):
+            values = self.validation.run(self.model)
         self.log.write("validation", self.step, **values, seconds=self.seconds)
         self.line.validation(self.step, values)
         if values["loss"] < (math.inf if self.best_loss is None else self.best_loss):
@@ -299,7 +315,10 @@ class _Training:
             self.validations_since_best += 1
 
     def save(self) -> None:
-        tensors = {"weights": self.model.state_dict(), "optimizer": _optimizer_tensors(self.model, self.optimizer)}
+        tensors: dict[str, Mapping[str, Tensor]] = {
+            "weights": self.weights.exact,
+            "optimizer": _optimizer_tensors(self.weights, self.optimizers),
+        }
         if self.moving is not None:
             tensors["moving"] = self.moving.tensors
         options = self.config.training
@@ -342,45 +361,49 @@ class _Training:
     def _prefetched(self) -> Iterator[PairBatch]:
         """The batches of the steps to come, the next one made while the last one is computed with."""
         steps = range(self.step, self.config.training.steps)
+
+        def make(step: int) -> PairBatch:
+            batch = self.batches.of_step(step)
+            return batch.pinned() if self.device.type == "cuda" else batch
+
         with ThreadPoolExecutor(1) as maker:
-            coming = maker.submit(self.batches.of_step, steps.start) if steps else None
+            coming = deque(maker.submit(make, step) for step in steps[:_AHEAD])
             for step in steps:
-                assert coming is not None
-                batch = coming.result()
-                coming = maker.submit(self.batches.of_step, step + 1)
+                batch = coming.popleft().result()
+                coming.append(maker.submit(make, step + _AHEAD))
                 yield batch
 
 
-def _reader(model: EncoderDecoder, choice: str, device: torch.device) -> Reader:
-    """One shape for the whole run pays for compiling it, where a GPU runs it."""
-    wanted = choice == "on" or (choice == "auto" and device.type == "cuda")
-    return torch.compile(reader(model)) if wanted else reader(model)
-
-
-def _moving_average(config: Config, model: nn.Module, saved: Saved | None) -> MovingAverage | None:
+def _moving_average(config: Config, weights: Weights, saved: Saved | None) -> MovingAverage | None:
     if config.training.final != "moving":
         return None
-    return MovingAverage(model, config.training.moving_average, None if saved is None else saved.tensors["moving"])
+    moving = MovingAverage(weights.exact, config.training.moving_average)
+    if saved is not None:
+        for name, tensor in moving.tensors.items():
+            tensor.copy_(saved.tensors["moving"][name])
+    return moving
 
 
-def _restore(saved: Saved, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def _restore(saved: Saved, weights: Weights, optimizers: list[torch.optim.Optimizer]) -> None:
     try:
-        model.load_state_dict(saved.tensors["weights"])
-        for name, parameter in model.named_parameters():
-            optimizer.state[parameter] = {
-                key: saved.tensors["optimizer"][f"{name}/{key}"].to(parameter.device)
-                for key in ("step", "exp_avg", "exp_avg_sq")
-            }
+        weights.load(saved.tensors["weights"])
+        remembered: dict[str, dict[str, Tensor]] = {name: {} for name in weights.exact}
+        for key, tensor in saved.tensors["optimizer"].items():
+            name, what = key.rsplit("/", 1)
+            remembered[name][what] = tensor.to(weights.exact[name].device)
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    optimizer.state[parameter] = remembered[weights.name(parameter)]
     except (RuntimeError, KeyError) as error:
         raise CheckpointError(f"{saved.directory} does not fit the model of its run's config.json") from error
 
 
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What the optimizer remembers of each parameter, by name; what it has not seen yet is zero."""
-    tensors = {}
-    for name, parameter in model.named_parameters():
-        state = optimizer.state[parameter]
-        tensors[f"{name}/step"] = state.get("step", torch.zeros(()))
-        tensors[f"{name}/exp_avg"] = state.get("exp_avg", torch.zeros_like(parameter))
-        tensors[f"{name}/exp_avg_sq"] = state.get("exp_avg_sq", torch.zeros_like(parameter))
-    return tensors
+def _optimizer_tensors(weights: Weights, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """What the optimizers remember of each parameter, by name."""
+    return {
+        f"{weights.name(parameter)}/{what}": tensor
+        for optimizer in optimizers
+        for parameter, state in optimizer.state.items()
+        for what, tensor in state.items()
+    }

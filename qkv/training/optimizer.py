@@ -2,33 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 from torch import nn
 
 from qkv.config import TrainingConfig
-
-OPTIMIZERS: dict[str, type[torch.optim.Adam] | type[torch.optim.AdamW]] = {
-    "adam": torch.optim.Adam,
-    "adamw": torch.optim.AdamW,
-}
+from qkv.training.muon import Muon
 
 
-def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimizer of this configuration; matrices decay, vectors (norms, biases) do not."""
-    parameters = list(parameters)
+def build_optimizers(
+    config: TrainingConfig, weights: Mapping[str, nn.Parameter], hidden: Collection[str]
+) -> list[torch.optim.Optimizer]:
+    """The optimizers of this configuration; `hidden` names the matrices between a model's first and last layer."""
+    return OPTIMIZERS[config.optimizer](config, weights, hidden)
+
+
+def _adam(
+    kind: type[torch.optim.Adam], config: TrainingConfig, weights: Mapping[str, nn.Parameter], rate: str
+) -> torch.optim.Optimizer:
+    """Matrices decay, vectors (norms, biases) do not; each group names the setting that is its learning rate."""
     groups = [
-        {"params": [one for one in parameters if one.ndim >= 2], "weight_decay": config.weight_decay},
-        {"params": [one for one in parameters if one.ndim < 2], "weight_decay": 0.0},
+        {"params": [one for one in weights.values() if one.ndim >= 2], "weight_decay": config.weight_decay},
+        {"params": [one for one in weights.values() if one.ndim < 2], "weight_decay": 0.0},
     ]
-    return OPTIMIZERS[config.optimizer](
-        [group for group in groups if group["params"]],
+    return kind(
+        [{**group, "rate": rate} for group in groups if group["params"]],
         lr=config.learning_rate,
         betas=(config.beta1, config.beta2),
         eps=config.epsilon,
         fused=True,
+        # A captured step may not count on the CPU.
+        capturable=next(iter(weights.values())).is_cuda,
     )
+
+
+def _muon(
+    config: TrainingConfig, weights: Mapping[str, nn.Parameter], hidden: Collection[str]
+) -> list[torch.optim.Optimizer]:
+    rest = {name: one for name, one in weights.items() if name not in hidden}
+    matrices = [weights[name] for name in hidden]
+    return [
+        Muon([{"params": matrices, "rate": "rate"}], weight_decay=config.weight_decay),
+        _adam(torch.optim.AdamW, config, rest, "rest_rate"),
+    ]
+
+
+OPTIMIZERS: dict[
+    str, Callable[[TrainingConfig, Mapping[str, nn.Parameter], Collection[str]], list[torch.optim.Optimizer]]
+] = {
+    "adam": lambda config, weights, _: [_adam(torch.optim.Adam, config, weights, "rate")],
+    "adamw": lambda config, weights, _: [_adam(torch.optim.AdamW, config, weights, "rate")],
+    "muon": _muon,
+}
 
 
 def learning_rate(config: TrainingConfig, width: int, step: int) -> float:

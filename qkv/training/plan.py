@@ -11,8 +11,8 @@ import torch
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config, settings
 from qkv.data.batch import Packed
-from qkv.devices import choose_device
-from qkv.layers.loss import CHUNK
+from qkv.devices import choose_device, choose_kernels
+from qkv.layers.loss import CHUNKS
 from qkv.models.build import assemble, count_parameters
 from qkv.prepare import Prepared
 from qkv.prepare.check import check_request
@@ -46,7 +46,7 @@ class Plan:
         rows_at_once = -(-rows // options.accumulate)
         activations = rows_at_once * _bytes_saved_for_a_row(config)
         # A gradient for each parameter, and logits of one chunk with their gradient.
-        working = parameters * _FLOAT + 3 * CHUNK * vocabulary * _FLOAT
+        working = parameters * _FLOAT + 3 * CHUNKS.positions * vocabulary * _FLOAT
         checkpoints = max(options.keep_checkpoints, options.average_checkpoints)
         if options.patience is not None:
             # Those that the best weights are made of are kept beside the newest.
@@ -118,7 +118,7 @@ def require_ready(config: Config, run: RunDirectory | None) -> None:
     if run is not None:
         run.check(config)
         run.require_free()
-    choose_device(config.training.device)
+    choose_kernels(config.training.kernels, choose_device(config.training.device))
     if config.training.tensorboard:
         require_tensorboard()
 

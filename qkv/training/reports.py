@@ -56,8 +56,8 @@ class Window:
 
     def __init__(self, state: dict[str, Any] | None = None) -> None:
         state = state or {}
-        nothing = {"total": 0.0, "surprise": 0.0, "target_tokens": 0, "tokens": 0, "seconds": 0.0}
-        self.values: dict[str, float] = state.get("values", nothing)
+        nothing = {"total": 0.0, "surprise": 0.0, "target_tokens": 0, "tokens": 0, "seconds": 0.0, "idle": 0.0}
+        self.values: dict[str, float] = {**nothing, **state.get("values", {})}
         self.last: dict[str, float] = state.get("last", {})
         """What the last good step was like."""
 
@@ -71,6 +71,7 @@ class Window:
         return {
             "loss": self.values["total"] / tokens,
             "nll": self.values["surprise"] / tokens,
+            "idle": self.values["idle"] / max(self.values["seconds"], 1e-9),
             "tokens_per_second": self.values["tokens"] / max(self.values["seconds"], 1e-9),
             **self.last,
         }

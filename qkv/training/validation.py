@@ -15,7 +15,7 @@ from qkv.evaluate.scores import bleu
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.text.files import read_lines
 from qkv.text.subwords import Tokenizer
-from qkv.training.objective import reader, translation_loss
+from qkv.training.objective import translation_loss
 from qkv.training.reports import perplexity
 from qkv.translate import Translator
 
@@ -44,11 +44,11 @@ class Validation:
         return importlib.util.find_spec("sacrebleu") is not None
 
     @torch.no_grad()
-    def run(self, model: EncoderDecoder, device: torch.device, precision: torch.dtype) -> dict[str, float]:
+    def run(self, model: EncoderDecoder) -> dict[str, float]:
         """Loss and perplexity on all held-out pairs, and BLEU of greedy translations of some."""
         model.eval()
         try:
-            values = self._loss(model, device, precision)
+            values = self._loss(model)
             if self.sources and self.can_score():
                 translations = Translator.of(model, self.tokenizer, self.config).translate(self.sources, beam=1)
                 values["bleu"] = bleu([one.text for one in translations], self.references)
@@ -56,13 +56,12 @@ class Validation:
             model.train()
         return values
 
-    def _loss(self, model: EncoderDecoder, device: torch.device, precision: torch.dtype) -> dict[str, float]:
+    def _loss(self, model: EncoderDecoder) -> dict[str, float]:
         total = surprise = tokens = 0.0
         smoothing = self.config.training.label_smoothing
         for rows in np.array_split(np.arange(len(self.batches.rows)), self._parts()):
-            batch = self.batches.of_rows(rows).to(device)
-            with torch.autocast(device.type, precision, enabled=precision != torch.float32):
-                loss = translation_loss(reader(model), model.inputs.weight_VD, batch, smoothing=smoothing)
+            batch = self.batches.of_rows(rows).to(model.inputs.weight_VD.device)
+            loss = translation_loss(model, batch, smoothing=smoothing)
             total += loss.total.item()
             surprise += loss.surprise.item()
             tokens += loss.tokens.item()

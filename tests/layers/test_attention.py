@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from qkv.layers.attention import KeyValues, MultiHeadAttention, recording
 from qkv.layers.kernels import fused
 from qkv.layers.positions import Still
+from qkv.layers.visibility import Visible
 
 ROWS, LOOKING, SEEN, WIDTH, HEADS = 2, 5, 7, 12, 3
 KEY, VALUE = 8, 10
@@ -55,7 +56,7 @@ def test_agrees_with_torch(masked: bool) -> None:
     expected, _ = theirs(
         x, memory, memory, attn_mask=~visible[:, 0].repeat_interleave(HEADS, dim=0) if masked else None
     )
-    y = ours(x, x_positions, ours.remember(memory, memory_positions), visible if masked else None)
+    y = ours(ours.ask(x, x_positions), ours.remember(memory, memory_positions), Visible(visible) if masked else None)
     torch.testing.assert_close(y, expected)
 
 
@@ -66,9 +67,10 @@ def test_a_memory_of_fewer_rows_serves_several_rows_of_queries(looking: int) -> 
     memory = ours.remember(*vectors(ROWS, SEEN, 3))
     visible = torch.rand(ROWS, 1, 1, SEEN, generator=torch.Generator().manual_seed(4)) < 0.6
     visible[..., 2] = True
-    shared = ours(x, positions, memory, visible)
+    query = ours.ask(x, positions)
+    shared = ours(query, memory, Visible(visible))
     repeated = memory.select(torch.arange(ROWS).repeat_interleave(beams))
-    torch.testing.assert_close(shared, ours(x, positions, repeated, visible.repeat_interleave(beams, dim=0)))
+    torch.testing.assert_close(shared, ours(query, repeated, Visible(visible.repeat_interleave(beams, dim=0))))
 
 
 def test_appended_positions_come_after_those_before() -> None:
@@ -94,6 +96,14 @@ def test_remembering_in_two_parts_equals_remembering_at_once() -> None:
     x, positions = vectors(ROWS, SEEN, 1)
     parts = ours.remember(x[:, :3], positions[:, :3]).append(ours.remember(x[:, 3:], positions[:, 3:]))
     torch.testing.assert_close(parts, ours.remember(x, positions))
+
+
+def test_a_row_that_looks_at_itself_asks_and_remembers_at_once() -> None:
+    ours = attention()
+    x, positions = vectors(ROWS, LOOKING, 1)
+    query, memory = ours.look(x, positions)
+    assert torch.equal(query, ours.ask(x, positions))
+    torch.testing.assert_close(memory, ours.remember(x, positions), rtol=0, atol=0)
 
 
 def test_recording_ends_with_its_block_even_after_an_error() -> None:

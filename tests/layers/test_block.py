@@ -1,4 +1,4 @@
-"""A block with the paper's parts is torch's encoder or decoder layer."""
+"""Blocks with the paper's parts are torch's encoder or decoder layers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from qkv.layers.attention import MultiHeadAttention
-from qkv.layers.block import Block
+from qkv.layers.block import Block, Stack
 from qkv.layers.feed_forward import FeedForward
 from qkv.layers.positions import Still
-from qkv.layers.residual import PostNorm, PreNorm
+from qkv.layers.residual import PostNorm, PreNorm, Through
+from qkv.layers.visibility import Visible
 
 ROWS, LOOKING, SEEN, WIDTH, HEADS, HIDDEN = 2, 5, 7, 12, 3, 20
 Theirs = nn.TransformerEncoderLayer | nn.TransformerDecoderLayer
@@ -66,6 +67,14 @@ def copy_weights(theirs: Theirs, ours: Block) -> None:
     ours.feed_forward.narrow.load_state_dict(theirs.linear2.state_dict())
 
 
+def closing(residual: type[PostNorm] | type[PreNorm]) -> tuple[PreNorm | Through, nn.Module]:
+    """What closes our stack, and the norm that does the same to the output of torch's last layer."""
+    if residual is PostNorm:
+        return Through(), nn.Identity()
+    last = PreNorm(WIDTH, nn.LayerNorm, dropout=0.0)
+    return last, last.norm
+
+
 def vectors(positions: int, seed: int) -> tuple[Tensor, Tensor]:
     x = torch.randn(ROWS, positions, WIDTH, generator=torch.Generator().manual_seed(seed))
     return x, torch.arange(positions).expand(ROWS, -1)
@@ -83,31 +92,35 @@ def hidden(visible: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(("residual", "first"), [(PostNorm, False), (PreNorm, True)])
-def test_without_memory_it_is_torchs_encoder_layer(residual: type[PostNorm] | type[PreNorm], first: bool) -> None:
+def test_without_memory_blocks_are_torchs_encoder_layers(residual: type[PostNorm] | type[PreNorm], first: bool) -> None:
     theirs = nn.TransformerEncoderLayer(WIDTH, HEADS, HIDDEN, dropout=0.0, batch_first=True, norm_first=first)
     ours = block(residual, memory=False)
     copy_weights(theirs, ours)
     x, positions = vectors(LOOKING, 2)
     visible = some_visible(LOOKING, LOOKING, 3)
-    y, _ = ours(x, positions, visible, None, None, None)
-    torch.testing.assert_close(y, theirs(x, src_mask=hidden(visible)))
-    y, _ = ours(x, positions, None, None, None, None)
-    torch.testing.assert_close(y, theirs(x))
+    last, norm = closing(residual)
+    stack = Stack([ours, ours], last)
+    y, _ = stack(x, positions, Visible(visible))
+    torch.testing.assert_close(y, norm(theirs(theirs(x, src_mask=hidden(visible)), src_mask=hidden(visible))))
+    y, _ = stack(x, positions, None)
+    torch.testing.assert_close(y, norm(theirs(theirs(x))))
 
 
 @pytest.mark.parametrize(("residual", "first"), [(PostNorm, False), (PreNorm, True)])
-def test_with_memory_it_is_torchs_decoder_layer(residual: type[PostNorm] | type[PreNorm], first: bool) -> None:
+def test_with_memory_blocks_are_torchs_decoder_layers(residual: type[PostNorm] | type[PreNorm], first: bool) -> None:
     theirs = nn.TransformerDecoderLayer(WIDTH, HEADS, HIDDEN, dropout=0.0, batch_first=True, norm_first=first)
     ours = block(residual, memory=True)
     copy_weights(theirs, ours)
-    assert ours.cross_attention is not None
+    last, norm = closing(residual)
+    stack = Stack([ours, ours], last)
     x, positions = vectors(LOOKING, 2)
     memory, memory_positions = vectors(SEEN, 3)
     visible = some_visible(LOOKING, LOOKING, 4).tril()
     memory_visible = some_visible(LOOKING, SEEN, 5)
-    y, _ = ours(x, positions, visible, None, ours.cross_attention.remember(memory, memory_positions), memory_visible)
-    expected = theirs(x, memory, tgt_mask=hidden(visible), memory_mask=hidden(memory_visible))
-    torch.testing.assert_close(y, expected)
+    seen = stack.remember(memory, memory_positions)
+    y, _ = stack(x, positions, Visible(visible), None, seen, Visible(memory_visible))
+    masks = {"tgt_mask": hidden(visible), "memory_mask": hidden(memory_visible)}
+    torch.testing.assert_close(y, norm(theirs(theirs(x, memory, **masks), memory, **masks)))
 
 
 @pytest.mark.parametrize("residual", [PostNorm, PreNorm])
@@ -118,7 +131,9 @@ def test_dropout_falls_on_what_the_sub_layer_says_and_not_on_the_way_through(
     around = residual(WIDTH, lambda _: nn.Identity(), dropout=0.25)
     x, _ = vectors(SEEN, 1)
     torch.manual_seed(2)
-    said = around.after(x, torch.ones_like(x)) - x
+    # Pre-norm adds what was said where the next sub-layer begins.
+    normed, _ = around.before(*around.after(x, torch.ones_like(x)))
+    said = normed - x
     values = torch.tensor([0.0, 1 / 0.75])
     assert ((said.unsqueeze(-1) - values).abs() < 1e-5).any(-1).all()
     assert (said.abs() < 1e-5).any() and (said.abs() > 1).any()

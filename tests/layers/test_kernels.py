@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from qkv.layers.kernels import Kernel, Recording, fused, weights
+from qkv.layers.visibility import Visible
 
 ROWS, HEADS, LOOKING, SEEN, KEY, VALUE = 2, 3, 5, 7, 4, 6
 
@@ -31,20 +32,20 @@ def some_visible() -> Tensor:
 
 VISIBLE = {
     "all": None,
-    "some": some_visible(),
-    "some, alike in all rows": some_visible()[:1],
-    "some, alike for all that look": some_visible()[:, :, :1],
+    "some": Visible(some_visible()),
+    "some, alike in all rows": Visible(some_visible()[:1]),
+    "some, alike for all that look": Visible(some_visible()[:, :, :1]),
 }
 
 
 @pytest.mark.parametrize("visible", VISIBLE.values(), ids=VISIBLE.keys())
-def test_recording_agrees_with_fused(visible: Tensor | None) -> None:
+def test_recording_agrees_with_fused(visible: Visible | None) -> None:
     query, key, value = attended()
     torch.testing.assert_close(Recording()(query, key, value, visible), fused(query, key, value, visible))
 
 
 @pytest.mark.parametrize("visible", VISIBLE.values(), ids=VISIBLE.keys())
-def test_recording_agrees_with_fused_in_its_gradients(visible: Tensor | None) -> None:
+def test_recording_agrees_with_fused_in_its_gradients(visible: Visible | None) -> None:
     gradients = []
     kernels: list[Kernel] = [Recording(), fused]
     for kernel in kernels:
@@ -57,7 +58,7 @@ def test_recording_agrees_with_fused_in_its_gradients(visible: Tensor | None) ->
 def test_weights_are_a_softmax_over_scaled_products_of_what_is_visible() -> None:
     query, key, _ = attended()
     visible = some_visible()
-    weight = weights(query, key, visible)
+    weight = weights(query, key, Visible(visible))
     for r, h, w in [(0, 0, 0), (1, 2, 4), (0, 1, 3)]:
         exponents = [
             math.exp(sum((query[r, h, w] * key[r, h, k]).tolist()) / math.sqrt(KEY)) if visible[r, 0, w, k] else 0.0

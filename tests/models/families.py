@@ -49,8 +49,12 @@ SOURCE_WIDTH, TARGET_WIDTH = 13, 11
 
 
 def small_model(family: str) -> EncoderDecoder:
+    return randomised(FAMILIES[family])
+
+
+def randomised(config: ModelConfig) -> EncoderDecoder:
     """Norms and biases are random too, so that one that is left out is missed."""
-    model = build(FAMILIES[family], VOCABULARY, seed=1).eval()
+    model = build(config, VOCABULARY, seed=1).eval()
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for weight in model.parameters():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from qkv.data.batch import Packed
 from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.block import Block
 from qkv.layers.positions import LearnedPositions
+from qkv.layers.residual import PreNorm
 from qkv.models.build import build
 from qkv.models.encoder_decoder import EncoderDecoder
 from tests.layers.test_block import copy_weights
@@ -42,7 +44,8 @@ def torchs_logits(model: EncoderDecoder, *, norm_first: bool) -> Tensor:
             copy_weights(layer, block)
         if norm_first:
             assert isinstance(theirs.norm, nn.LayerNorm)
-            ours.last.load_state_dict(theirs.norm.state_dict())
+            assert isinstance(ours.last, PreNorm)
+            ours.last.norm.load_state_dict(theirs.norm.state_dict())
     hidden = torch.ones(TARGET.size(1), TARGET.size(1), dtype=torch.bool).triu(1)
     read = [model.inputs(ids, torch.arange(ids.size(1)).unsqueeze(0)) for ids in (SOURCE, TARGET)]
     written: Tensor = decoder(read[1], encoder(read[0]), tgt_mask=hidden)
@@ -92,3 +95,18 @@ def test_norms_begin_by_changing_nothing() -> None:
     assert len(norms) == 5
     for norm in norms:
         assert torch.equal(norm.weight, torch.ones(96)) and not norm.bias.any()
+
+
+@pytest.mark.parametrize("feed_forward", ["relu", "gated"])
+def test_sub_layers_that_begin_silent_say_nothing_and_are_otherwise_the_same(feed_forward: str) -> None:
+    config = ModelConfig(width=WIDTH, heads=HEADS, hidden=HIDDEN, encoder_layers=2, decoder_layers=1, residual="pre")
+    config = dataclasses.replace(config, feed_forward=feed_forward, dropout=0.0)  # type: ignore[arg-type]
+    usual = build(config, VOCABULARY, seed=1)
+    silent = build(dataclasses.replace(config, initial="silent"), VOCABULARY, seed=1)
+    for (name, one), other in zip(silent.named_parameters(), usual.parameters(), strict=True):
+        last = name.endswith(("attention.output.weight", "narrow.weight"))
+        assert torch.equal(one, torch.zeros_like(one) if last else other), name
+    source, target = (Packed(ids, torch.arange(ids.size(1)).unsqueeze(0), None) for ids in (SOURCE, TARGET))
+    x, _ = silent.read(target, silent.start(source))
+    assert isinstance(silent.decoder.last, PreNorm)
+    torch.testing.assert_close(x, silent.decoder.last.norm(silent.inputs(target.ids_RW, target.positions_RW)))

@@ -69,17 +69,22 @@ def all_at_once(ids_RW: Tensor) -> Packed:
     return Packed(ids_RW, torch.arange(ids_RW.size(1)).expand_as(ids_RW), None)
 
 
+# What a model begins with is forgotten once it has learned.
+CHOICES = {
+    name: kind
+    for name, kind in get_type_hints(ModelConfig).items()
+    if get_origin(kind) is Literal and name != "initial"
+}
+
+
 def choices(config: ModelConfig) -> dict[str, str]:
     """Which row of each table a model takes."""
-    return {
-        name: getattr(config, name) for name, kind in get_type_hints(ModelConfig).items() if get_origin(kind) is Literal
-    }
+    return {name: getattr(config, name) for name in CHOICES}
 
 
 def test_every_choice_has_a_family() -> None:
-    for name, kind in get_type_hints(ModelConfig).items():
-        if get_origin(kind) is Literal:
-            assert {getattr(config, name) for config in FAMILIES.values()} == {*get_args(kind)}
+    for name, kind in CHOICES.items():
+        assert {getattr(config, name) for config in FAMILIES.values()} == {*get_args(kind)}
 
 
 @pytest.mark.parametrize("name", RECIPES)

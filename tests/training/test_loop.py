@@ -24,7 +24,7 @@ from qkv.data.batches import Batches, Marks
 from qkv.errors import ConfigError, MissingExtraError, TrainingError
 from qkv.models.build import assemble
 from qkv.prepare import Prepared
-from qkv.training import loop, objective, reports, train, train_prepared
+from qkv.training import objective, reports, step, train, train_prepared
 from qkv.training.validation import Validation
 from tests import toy
 from tests.toy import QUICK
@@ -172,7 +172,7 @@ def test_the_log_tells_every_report(tmp_path: Path, toy_data: Path) -> None:
     ]  # fmt: skip
     assert lines[0].keys() == {
         "kind", "step", "loss", "nll", "tokens_per_second", "learning_rate", "gradient_norm", "epoch", "skipped",
-        "seconds",
+        "seconds", "idle",
     }  # fmt: skip
     assert lines[2].keys() == {"kind", "step", "loss", "nll", "perplexity", "bleu", "seconds"}
     assert lines[-1]["loss"] < lines[0]["loss"]
@@ -200,7 +200,7 @@ def test_every_step_of_every_seed_draws_random_numbers_of_its_own(
         seeds.append(torch.initial_seed())
         return sound(*arguments, **options)
 
-    monkeypatch.setattr(loop, "translation_loss", remember)
+    monkeypatch.setattr(step, "translation_loss", remember)
     for seed in (1, 2):
         train_prepared(toy_data, tmp_path / f"run{seed}", QUICK.with_changes(training={"seed": seed, "steps": 6}))
     assert len(set(seeds)) == len(seeds) == 12
@@ -215,6 +215,23 @@ def test_bfloat16_is_used_where_it_is_asked_for_and_learns_the_same(tmp_path: Pa
         assert {tensor.dtype for tensor in toy.weights(tmp_path / precision).values()} == {torch.float32}
     assert losses["bfloat16"] != losses["float32"]
     assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.01)
+
+
+def test_over_thirty_steps_bfloat16_and_float32_learn_alike(tmp_path: Path, toy_data: Path) -> None:
+    """With Adam as it is used, from the same weights, without dropout."""
+    losses = {}
+    for precision in ("float32", "bfloat16"):
+        config = QUICK.with_changes(
+            model={"dropout": 0.0},
+            training={
+                "precision": precision, "steps": 30, "report_every": 1, "validate_every": 30, "save_every": 30,
+                "validation_sentences": 0,
+            },
+        )  # fmt: skip
+        train_prepared(toy_data, tmp_path / precision, config)
+        losses[precision] = [one["loss"] for one in toy.reports(tmp_path / precision, "train")]
+    assert losses["float32"][-1] < 0.7 * losses["float32"][0]
+    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.03)
 
 
 def test_no_bleu_is_computed_when_none_is_asked_for(tmp_path: Path, toy_data: Path) -> None:
@@ -361,15 +378,15 @@ def test_patience_starts_again_with_every_better_loss(
 
 def with_bad_steps(monkeypatch: pytest.MonkeyPatch, bad: set[int]) -> None:
     """Makes the loss of these steps not a number."""
-    sound, step = objective.translation_loss, 0
+    sound, number = objective.translation_loss, 0
 
     def sometimes(*arguments: Any, **options: Any) -> Any:
-        nonlocal step
-        step += 1
+        nonlocal number
+        number += 1
         loss = sound(*arguments, **options)
-        return loss._replace(total=loss.total * math.nan) if step in bad else loss
+        return loss._replace(total=loss.total * math.nan) if number in bad else loss
 
-    monkeypatch.setattr(loop, "translation_loss", sometimes)
+    monkeypatch.setattr(step, "translation_loss", sometimes)
 
 
 def test_a_step_that_is_not_finite_is_left_out_and_counted(
@@ -401,7 +418,7 @@ def test_a_gradient_that_is_not_finite_is_left_out_too(
         loss.total.register_hook(lambda gradient: gradient * math.inf)  # type: ignore[no-untyped-call]
         return loss
 
-    monkeypatch.setattr(loop, "translation_loss", steep)
+    monkeypatch.setattr(step, "translation_loss", steep)
     with pytest.raises(TrainingError):
         train_prepared(toy_data, tmp_path / "run", STILL)
     skipped = toy.reports(tmp_path / "run", "skipped")
@@ -460,7 +477,7 @@ def test_too_little_memory_is_told_with_what_helps(
     def full(*_: object, **__: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(loop, "translation_loss", full)
+    monkeypatch.setattr(step, "translation_loss", full)
     with pytest.raises(TrainingError, match=r"--set training\.accumulate=2"):
         train_prepared(toy_data, tmp_path / "run", QUICK)
 
@@ -470,6 +487,13 @@ def test_a_device_that_is_not_there_is_told_before_preparing(tmp_path: Path) -> 
     for name in ("cuda:99", "cuda:x", "nonsense", "meta"):
         with pytest.raises(ConfigError, match="device"):
             train([corpus], tmp_path / "run", QUICK.with_changes(training={"device": name}))
+    assert not (tmp_path / "run").exists()
+
+
+def test_kernels_that_cannot_be_are_told_before_preparing(tmp_path: Path) -> None:
+    corpus = toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(100))
+    with pytest.raises(ConfigError, match=r"training\.kernels=fast needs a GPU and Triton"):
+        train([corpus], tmp_path / "run", QUICK.with_changes(training={"kernels": "fast"}))
     assert not (tmp_path / "run").exists()
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from qkv.config import TrainingConfig
-from qkv.training.optimizer import build_optimizer, learning_rate, paper_learning_rate
+from qkv.training.optimizer import build_optimizers, learning_rate, paper_learning_rate
 
 
 @pytest.mark.parametrize("step", [1, 2, 3999, 4000, 4001, 100_000])
@@ -50,7 +50,7 @@ def test_weights_decay_in_matrices_and_nowhere_else() -> None:
     part = nn.ModuleDict({"linear": nn.Linear(3, 5), "norm": nn.LayerNorm(5)})
     before = {name: one.detach().clone() for name, one in part.named_parameters()}
     config = TrainingConfig(optimizer="adamw", learning_rate=0.1, weight_decay=0.5)
-    optimizer = build_optimizer(config, part.parameters())
+    (optimizer,) = build_optimizers(config, dict(part.named_parameters()), {"linear.weight"})
     for parameter in part.parameters():
         parameter.grad = torch.zeros_like(parameter)
     optimizer.step()

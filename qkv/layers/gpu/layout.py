@@ -1,0 +1,61 @@
+"""How parts of one product lie in memory: gradients are made where their inputs lay, so that nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def row_major(x: Tensor) -> Tensor:
+    """The tensor itself, or a copy where the numbers of its last dimension do not lie side by side."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def empty_like_parts(parts_RHWE: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Room for as many tensors: in one piece of memory where the given ones fill one, else with a position's heads
+    side by side."""
+    places: dict[int, Tensor] = {}
+    made = []
+    for part in parts_RHWE:
+        storage = part.untyped_storage()
+        whole = storage.nbytes() // part.element_size()
+        together = sum(one.numel() for one in parts_RHWE if one.untyped_storage().data_ptr() == storage.data_ptr())
+        if whole != together:
+            R, H, W, E = part.shape
+            made.append(part.new_empty(R, W, H, E).transpose(1, 2))
+            continue
+        place = places.setdefault(storage.data_ptr(), part.new_empty(whole))
+        made.append(place.as_strided(part.shape, part.stride(), part.storage_offset()))
+    return tuple(made)
+
+
+def joined(parts: Sequence[Tensor], widths: Sequence[int]) -> Tensor:
+    """The parts side by side in their last dimension: without a copy where they lie so already."""
+    first = parts[0]
+    total = sum(widths)
+    storage = first.untyped_storage()
+    start = 0
+    for part, width in zip(parts, widths, strict=True):
+        adjacent = (
+            part.untyped_storage().data_ptr() == storage.data_ptr()
+            and part.storage_offset() == start
+            and part.shape == (*first.shape[:-1], width)
+            and part.stride(-1) == 1
+            and _rows_are(part, total)
+        )
+        if not adjacent:
+            return torch.cat(list(parts), dim=-1)
+        start += width
+    return first.as_strided((*first.shape[:-1], total), first.stride(), first.storage_offset())
+
+
+def _rows_are(part: Tensor, apart: int) -> bool:
+    """Whether all dimensions but the last are laid out densely, the rows so far apart."""
+    expected = apart
+    for size, stride in zip(reversed(part.shape[:-1]), reversed(part.stride()[:-1]), strict=True):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True

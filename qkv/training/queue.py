@@ -1,0 +1,119 @@
+"""How work gets to a device: a CPU does it at once; a GPU gets it in a queue, and answers when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+_WARM_UP = 2
+"""Calls before a graph is captured: libraries and kernels set themselves up in their first calls."""
+
+
+class Answer(NamedTuple):
+    """What came of a piece of work."""
+
+    numbers: list[float]
+    idle: float
+    """Seconds that the device had nothing to do before it."""
+
+
+class Queue(Protocol):
+    def put(
+        self, given: Sequence[Tensor], place: Sequence[Tensor], work: Callable[[], None], answer: Tensor
+    ) -> Callable[[], Answer]:
+        """Copies what is given to its place on the device and works on it; the call that comes back waits for what
+        `answer` holds then."""
+
+    def wait(self) -> None:
+        """Returns when all is done."""
+
+
+class AtOnce:
+    """A CPU's queue is always empty."""
+
+    def put(
+        self, given: Sequence[Tensor], place: Sequence[Tensor], work: Callable[[], None], answer: Tensor
+    ) -> Callable[[], Answer]:
+        for tensor, own in zip(given, place, strict=True):
+            own.copy_(tensor)
+        work()
+        done = Answer(answer.tolist(), 0.0)
+        return lambda: done
+
+    def wait(self) -> None:
+        return
+
+
+class GpuQueue:
+    """A stream of its own, where one piece of work follows the other without a gap if the next is put in time; what
+    it needs is brought to the device meanwhile."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._working, self._bringing = torch.cuda.Stream(device), torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._working.wait_stream(torch.cuda.current_stream(device))
+        self._brought: list[Tensor] = []
+        self._taken = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        self._last_end: torch.cuda.Event | None = None
+
+    def put(
+        self, given: Sequence[Tensor], place: Sequence[Tensor], work: Callable[[], None], answer: Tensor
+    ) -> Callable[[], Answer]:
+        with torch.cuda.stream(self._bringing):
+            self._brought = self._brought or [torch.empty_like(own) for own in place]
+            self._bringing.wait_event(self._taken)
+            for tensor, brought in zip(given, self._brought, strict=True):
+                brought.copy_(tensor.pin_memory(), non_blocking=True)
+        with torch.cuda.stream(self._working):
+            self._working.wait_stream(self._bringing)
+            torch._foreach_copy_(list(place), self._brought)
+            self._taken.record()
+            before, start = self._last_end, _time()
+            work()
+            numbers = torch.empty(answer.shape, pin_memory=True).copy_(answer, non_blocking=True)
+            self._last_end = end = _time()
+
+        def wait() -> Answer:
+            end.synchronize()
+            idle = 0.0 if before is None else before.elapsed_time(start) / 1000
+            return Answer(numbers.tolist(), idle)
+
+        return wait
+
+    def wait(self) -> None:
+        self._working.synchronize()
+        # What comes next waits for something else than data.
+        self._last_end = None
+
+
+class Captured:
+    """Work that reads and writes the same memory each time, given to a GPU as one graph instead of in a thousand
+    pieces, each of which the CPU would have to launch."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._calls = 0
+        self._graph = torch.cuda.CUDAGraph()
+
+    def __call__(self) -> None:
+        self._calls += 1
+        if self._calls <= _WARM_UP:
+            self._work()
+            return
+        if self._calls == _WARM_UP + 1:
+            stream = torch.cuda.current_stream()
+            stream.synchronize()
+            # The graph keeps memory of its own: what the first calls have left over is not needed any more.
+            torch.cuda.empty_cache()
+            # Meanwhile another thread makes the next batches, and may ask for memory: that is none of the graph's.
+            with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
+                self._work()
+        self._graph.replay()
+
+
+def _time() -> torch.cuda.Event:
+    event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    event.record()
+    return event

@@ -1,0 +1,157 @@
+"""A step that is one graph of fast parts, against the plain step of plain parts."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+from typing import Any
+
+import pytest
+import torch
+
+from qkv.config import ModelConfig
+from qkv.devices import choose_kernels
+from tests.models.families import FAMILIES
+from tests.training.steps import Stepping, batch, stepping
+
+STEPS = 20
+CAPTURED = 5
+"""A step by which the graph is there."""
+
+in_both_precisions = pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+
+
+def sized(family: str, dropout: float = 0.0) -> ModelConfig:
+    """With heads that fit a tile."""
+    return dataclasses.replace(FAMILIES[family], width=64, heads=4, hidden=96, dropout=dropout)
+
+
+def losses(ours: Stepping, numbers: range) -> list[float]:
+    return [ours.take(batch(number), number).total / batch(number).target_tokens for number in numbers]
+
+
+def test_kernels_are_compiled_here(gpu: torch.device) -> None:
+    assert importlib.util.find_spec("triton") is not None
+    assert os.environ.get("TRITON_INTERPRET") != "1"
+    assert choose_kernels("auto", gpu)
+
+
+@pytest.mark.parametrize("family", ["paper", "pre-norm", "modern"])
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+@pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 2e-3), (torch.bfloat16, 0.04)])
+def test_captured_and_plain_steps_learn_alike(
+    gpu: torch.device, family: str, optimizer: str, precision: torch.dtype, tolerance: float
+) -> None:
+    options: dict[str, Any] = {"optimizer": optimizer, "learning_rate": 3e-3, "clip": 1.0}
+    plain = stepping(model=sized(family), device=gpu, **options)
+    fast = stepping(model=sized(family), device=gpu, precision=precision, fast=True, **options)
+    expected = losses(plain, range(1, STEPS + 1))
+    assert expected[-1] < expected[0]
+    assert losses(fast, range(1, STEPS + 1)) == pytest.approx(expected, rel=tolerance)
+
+
+def test_a_captured_step_on_the_gpu_is_the_plain_step_on_the_cpu(gpu: torch.device) -> None:
+    fast = stepping(model=sized("paper"), device=gpu, fast=True)
+    assert losses(fast, range(1, 9)) == pytest.approx(losses(stepping(model=sized("paper")), range(1, 9)), rel=5e-3)
+
+
+def resumed(before: Stepping, after: Stepping) -> None:
+    """Gives one what the other has learned, as a checkpoint would."""
+    after.weights.load({name: one.detach().cpu() for name, one in before.weights.exact.items()})
+    for name, one in before.moving.tensors.items():
+        after.moving.tensors[name].copy_(one)
+    for old, new in zip(before.optimizers, after.optimizers, strict=True):
+        for old_group, new_group in zip(old.param_groups, new.param_groups, strict=True):
+            for theirs, own in zip(old_group["params"], new_group["params"], strict=True):
+                new.state[own] = {what: one.clone() for what, one in old.state[theirs].items()}
+
+
+@in_both_precisions
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_a_resumed_captured_step_is_an_uninterrupted_one(
+    gpu: torch.device, precision: torch.dtype, optimizer: str
+) -> None:
+    """With dropout: the random numbers of a step are its own, in a graph or before there is one."""
+
+    def fresh() -> Stepping:
+        model = sized("paper", dropout=0.2)
+        return stepping(
+            model=model, device=gpu, precision=precision, fast=True, optimizer=optimizer, learning_rate=1e-3
+        )
+
+    whole = fresh()
+    losses(whole, range(1, 11))
+    after = fresh()
+    resumed(whole, after)
+    expected = losses(whole, range(11, STEPS + 1))
+    assert losses(after, range(11, STEPS + 1)) == pytest.approx(expected, rel=2e-3)
+    for name, one in whole.moving.tensors.items():
+        torch.testing.assert_close(after.moving.tensors[name], one, rtol=0.02, atol=2e-3)
+
+
+def test_every_captured_step_draws_random_numbers_of_its_own(gpu: torch.device) -> None:
+    """The weights stand still, so that only dropout can make a difference."""
+    model = sized("paper", dropout=0.3)
+    ours = stepping(model=model, device=gpu, fast=True, learning_rate=1e-30)
+    some = batch(1)
+    totals = {number: ours.take(some, number).total for number in range(1, CAPTURED + 6)}
+    assert len(set(totals.values())) == len(totals)
+    for number in (CAPTURED, 1, CAPTURED + 3):
+        assert ours.take(some, number).total == pytest.approx(totals[number], rel=1e-5)
+
+
+@in_both_precisions
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon"])
+def test_a_captured_step_that_is_not_finite_changes_nothing(
+    gpu: torch.device, optimizer: str, precision: torch.dtype
+) -> None:
+    ours = stepping(
+        model=sized("paper"),
+        device=gpu,
+        precision=precision,
+        fast=True,
+        optimizer=optimizer,
+        weight_decay=0.1,
+        clip=1.0,
+    )
+    losses(ours, range(1, CAPTURED + 1))
+    before = ours.remembered()
+    # A mean over no tokens is not a number.
+    assert not ours.take(batch(1)._replace(target_tokens=0), CAPTURED + 1).finite
+    after = ours.remembered()
+    assert [name for name in before if not torch.equal(before[name], after[name])] == []
+    assert ours.take(batch(2), CAPTURED + 2).finite
+    assert not torch.equal(ours.remembered()["exact/inputs.weight_VD"], before["exact/inputs.weight_VD"])
+
+
+def test_in_four_parts_a_captured_step_is_the_same(gpu: torch.device) -> None:
+    made = [
+        losses(stepping(model=sized("paper"), device=gpu, fast=True, accumulate=parts), range(1, CAPTURED + 6))
+        for parts in (1, 4)
+    ]
+    assert made[0] == pytest.approx(made[1], rel=2e-3)
+
+
+@in_both_precisions
+def test_what_is_tried_between_captured_steps_leaves_no_trace(gpu: torch.device, precision: torch.dtype) -> None:
+    """Validation, with other weights for a while."""
+    made = []
+    for tried in (False, True):
+        ours = stepping(model=sized("paper"), device=gpu, precision=precision, fast=True)
+        found = losses(ours, range(1, CAPTURED + 1))
+        if tried:
+            some = batch(99).to(gpu)
+            with torch.no_grad(), ours.weights.replaced_by(ours.moving.tensors):
+                assert ours.model(some.source, some.target).isfinite().all()
+        made.append(found + losses(ours, range(CAPTURED + 1, CAPTURED + 6)))
+    assert made[0] == pytest.approx(made[1], rel=1e-3)
+
+
+def test_outcomes_asked_for_later_are_those_of_their_own_step(gpu: torch.device) -> None:
+    """The next step may begin before the last one was asked for."""
+    one_by_one = losses(stepping(model=sized("paper"), device=gpu, fast=True), range(1, STEPS + 1))
+    ours = stepping(model=sized("paper"), device=gpu, fast=True)
+    waits = [ours.step.begin(batch(number), number) for number in range(1, STEPS + 1)]
+    totals = [wait().total / batch(number).target_tokens for number, wait in enumerate(waits, start=1)]
+    assert totals == pytest.approx(one_by_one, rel=1e-3)

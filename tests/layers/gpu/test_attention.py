@@ -1,0 +1,137 @@
+"""Attention by tiles, against the library's kernel."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from qkv.layers.attention import MultiHeadAttention, apart
+from qkv.layers.kernels import fused
+from qkv.layers.positions import Still
+from qkv.layers.visibility import Visible, within_sentences
+from tests.layers.gpu.twins import agree, exact, in_all_precisions, needs_products, numbers, results
+
+ROWS, HEADS = 3, 2
+
+
+def segments(positions: int, device: torch.device) -> Tensor:
+    """Two sentences and nobody's positions; one sentence that fills the row; and a row of nobody's."""
+    rows = torch.zeros(ROWS, positions, dtype=torch.long, device=device)
+    rows[0, : positions // 3] = 1
+    rows[0, positions // 3 : positions - 2] = 2
+    rows[1] = 1
+    return rows
+
+
+def attended(
+    looking: int, seen: int, key_width: int, value_width: int, device: torch.device, precision: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    return (
+        numbers(ROWS, HEADS, looking, key_width, seed=1, device=device, precision=precision),
+        numbers(ROWS, HEADS, seen, key_width, seed=2, device=device, precision=precision),
+        numbers(ROWS, HEADS, seen, value_width, seed=3, device=device, precision=precision),
+    )
+
+
+@in_all_precisions
+@pytest.mark.parametrize(
+    ("looking", "seen", "later"),
+    [(21, 21, True), (21, 21, False), (16, 16, False), (11, 37, True), (37, 11, True), (1, 5, True)],
+)
+def test_it_is_the_librarys_attention(
+    device: torch.device, precision: torch.dtype, looking: int, seen: int, later: bool
+) -> None:
+    from qkv.layers.gpu.attention import tiled
+
+    needs_products(device, precision)
+    visible = within_sentences(segments(looking, device), segments(seen, device), later=later)
+    if looking == 1:
+        # Too short for two sentences: nobody looks, at everything.
+        visible = within_sentences(torch.zeros_like(segments(1, device)), segments(seen, device), later=later)
+    ours = attended(looking, seen, 16, 32, device, precision)
+    plain = query, key, value = exact(ours)
+    agree(results([tiled(*ours, visible)], ours), results([fused(query, key, value, visible)], plain))
+
+
+def test_a_program_may_go_through_several_heads(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    from qkv.layers.gpu import attention
+
+    visible = within_sentences(segments(11, device), segments(18, device), later=True)
+    ours = attended(11, 18, 32, 16, device, torch.float32)
+    made = []
+    for programs in (1, 1000):
+        monkeypatch.setattr(attention, "PROGRAMS", programs)
+        made.append(results([attention.tiled(*ours, visible)], ours))
+    agree(made[0], made[1])
+    agree(made[0], results([fused(*ours, visible)], ours))
+
+
+def test_what_is_not_seen_has_no_say(device: torch.device) -> None:
+    """Whatever stands at later positions and in other sentences, to the last bit."""
+    from qkv.layers.gpu.attention import tiled
+
+    query, key, value = attended(12, 12, 16, 16, device, torch.float32)
+    where = segments(12, device)
+    visible = within_sentences(where, where, later=False)
+    before = tiled(query, key, value, visible)
+    changed_key, changed_value = key.detach().clone(), value.detach().clone()
+    changed_key[0, :, 6:] = 9.0
+    changed_value[0, :, 6:] = -9.0
+    after = tiled(query, changed_key, changed_value, visible)
+    assert torch.equal(after[0, :, :6], before[0, :, :6])
+    assert torch.equal(after[1:], before[1:])
+    assert (after[0, :, 6:] - before[0, :, 6:]).abs().min() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("looking", "seen", "key_width", "value_width"), [(129, 8, 16, 16), (8, 129, 16, 16), (8, 8, 24, 16), (8, 8, 16, 8)]
+)
+def test_what_does_not_fit_a_tile_is_the_librarys(
+    device: torch.device, looking: int, seen: int, key_width: int, value_width: int
+) -> None:
+    from qkv.layers.gpu.attention import tiled
+
+    ours = attended(looking, seen, key_width, value_width, device, torch.float32)
+    visible = within_sentences(segments(looking, device), segments(seen, device), later=True)
+    assert torch.equal(tiled(*ours, visible), fused(*ours, visible))
+
+
+def test_without_sentences_it_is_the_librarys(device: torch.device) -> None:
+    from qkv.layers.gpu.attention import tiled
+
+    ours = attended(6, 6, 16, 16, device, torch.float32)
+    mask = torch.ones(6, 6, dtype=torch.bool, device=device).tril()[None, None]
+    assert torch.equal(tiled(*ours, None), fused(*ours, None))
+    assert torch.equal(tiled(*ours, Visible(mask)), fused(*ours, Visible(mask)))
+
+
+@in_all_precisions
+@pytest.mark.parametrize("together", [True, False])
+def test_with_projections_around_it_all_gradients_are_those_of_the_plain_part(
+    device: torch.device, precision: torch.dtype, together: bool
+) -> None:
+    """Side by side in one piece of memory, or each in its own: gradients lie where their inputs lay."""
+    from qkv.layers.gpu import attention, projection
+
+    needs_products(device, precision)
+    width, positions = 20, 13
+    torch.manual_seed(1)
+    plain = MultiHeadAttention(
+        width, HEADS, key_width=16, value_width=32, projection=nn.Linear, norm=lambda _: nn.Identity(), turn=Still()
+    ).to(device)
+    plain.to(precision).float()
+    x = numbers(ROWS, positions, width, seed=4, device=device, precision=precision)
+    where = segments(positions, device)
+    place = torch.arange(positions, device=device).expand(ROWS, -1)
+    visible = within_sentences(where, where, later=False)
+
+    made = []
+    (exact_x,) = exact([x])
+    query, memory = plain.look(exact_x, place)
+    made.append(results([plain(query, memory, visible)], [exact_x, *plain.parameters()]))
+    plain.to(precision)
+    plain.kernel, plain.project = attention.tiled, projection.together if together else apart
+    query, memory = plain.look(x, place)
+    made.append(results([plain(query, memory, visible)], [x, *plain.parameters()]))
+    agree(made[1], made[0], factor=2)

@@ -1,0 +1,47 @@
+"""Feed-forward networks in few passes, against the plain ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from qkv.layers.feed_forward import FeedForward, GatedFeedForward
+from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers, results
+
+WIDTH, HIDDEN = 6, 44
+NETWORKS = {FeedForward: "relu_network", GatedFeedForward: "gated_network"}
+
+
+@in_both_precisions
+@pytest.mark.parametrize("kind", NETWORKS)
+@pytest.mark.parametrize("positions", [3, 70])
+def test_it_is_the_plain_network(
+    device: torch.device,
+    precision: torch.dtype,
+    kind: type[FeedForward] | type[GatedFeedForward],
+    positions: int,
+) -> None:
+    """With fewer positions than a program works on, and with some more."""
+    from qkv.layers.gpu import feed_forward
+
+    torch.manual_seed(1)
+    part: nn.Module = kind(WIDTH, HIDDEN).to(device, precision)
+    x = numbers(2, positions, WIDTH, seed=2, device=device, precision=precision)
+    (exact_x,) = exact([x])
+    part.float()
+    expected = results([part(exact_x)], [exact_x, *part.parameters()])
+    part.to(precision)
+    part.network = getattr(feed_forward, NETWORKS[kind])
+    agree(results([part(x)], [x, *part.parameters()]), expected, factor=2)
+
+
+def test_the_gradient_is_cut_off_in_place_where_nothing_came_through(device: torch.device) -> None:
+    from qkv.layers.gpu.feed_forward import cut_off
+
+    hidden = torch.randn(70, HIDDEN, generator=torch.Generator().manual_seed(1)).relu().to(device)
+    gradient = numbers(70, HIDDEN, seed=2, device=device).detach()
+    expected = gradient * (hidden > 0)
+    summed = cut_off(gradient, hidden)
+    assert torch.equal(gradient, expected)
+    agree([summed], [expected.sum(0)])

@@ -1,0 +1,59 @@
+"""Loss and gradient of the logits in one pass, against the plain ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from qkv.layers.loss import IGNORED
+from qkv.layers.loss import loss_and_gradient as plain
+from tests.layers.gpu.twins import agree, in_both_precisions, numbers
+
+POSITIONS = 7
+
+
+@in_both_precisions
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize(("vocabulary", "block"), [(17, 4096), (32, 4096), (17, 8), (24, 8), (3, 8)])
+def test_loss_and_gradient_are_the_plain_ones(
+    device: torch.device,
+    precision: torch.dtype,
+    smoothing: float,
+    vocabulary: int,
+    block: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A vocabulary smaller than a block, of whole blocks, and of blocks of which the last is not full."""
+    from qkv.layers.gpu import loss
+
+    monkeypatch.setattr(loss, "BLOCK", block)
+    logits = (8 * numbers(POSITIONS, vocabulary, seed=1, device=device)).detach().to(precision)
+    label = torch.randint(vocabulary, (POSITIONS,), generator=torch.Generator().manual_seed(2)).to(device)
+    label[2] = label[5] = IGNORED
+    total, surprise, gradient = plain(logits.float(), label, smoothing)
+    ours = loss.loss_and_gradient(logits, label, smoothing)
+    agree(ours[:2], [total, surprise])
+    assert ours[2].data_ptr() == logits.data_ptr()
+    agree([ours[2]], [gradient])
+    assert not ours[2][2].any() and not ours[2][5].any()
+
+
+def test_the_logits_of_two_positions_may_lie_apart(device: torch.device) -> None:
+    from qkv.layers.gpu import loss
+
+    room = numbers(POSITIONS, 32, seed=1, device=device).detach()
+    logits, label = room[:, :17], torch.arange(POSITIONS, device=device)
+    beside = room[:, 17:].clone()
+    expected = plain(logits.clone(), label, 0.1)
+    agree(loss.loss_and_gradient(logits, label, 0.1), expected)
+    assert torch.equal(room[:, 17:], beside)
+
+
+def test_logits_that_a_float_could_not_raise_e_to_the_power_of_are_no_trouble(device: torch.device) -> None:
+    from qkv.layers.gpu import loss
+
+    logits = torch.tensor([[1000.0, -1000.0, 990.0], [-3000.0, -3000.0, -3001.0]], device=device)
+    label = torch.tensor([2, 0], device=device)
+    expected = plain(logits.clone(), label, 0.1)
+    # A float as large as the logits is only so exact.
+    agree(loss.loss_and_gradient(logits, label, 0.1), expected, factor=30)

@@ -1,0 +1,99 @@
+"""A hastened model, against the plain one: loss and the gradient of every weight."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import pytest
+import torch
+from torch import Tensor
+
+from qkv.layers.attention import MultiHeadAttention
+from qkv.layers.kernels import fused
+from qkv.models.build import assemble, hasten
+from qkv.models.encoder_decoder import EncoderDecoder
+from qkv.training.objective import translation_loss
+from tests.layers.gpu.twins import agree
+from tests.models.families import FAMILIES, VOCABULARY, batch_of, randomised, some_rows
+
+
+@pytest.fixture(autouse=True)
+def larger_pieces(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter takes its time for each program, however large."""
+    from qkv.layers.gpu import residual
+
+    del device
+    for kernel in (residual.FORWARD, residual.BACKWARD):
+        monkeypatch.setitem(kernel, "ROWS", 16)
+
+
+def hastened_and_plain(family: str, device: torch.device) -> tuple[EncoderDecoder, EncoderDecoder]:
+    """At a size where heads fit a tile."""
+    config = dataclasses.replace(FAMILIES[family], width=32, heads=2)
+    plain = randomised(config).to(device)
+    hastened = copy.deepcopy(plain)
+    hasten(hastened)
+    return hastened, plain
+
+
+def loss_and_gradients(model: EncoderDecoder) -> list[Tensor]:
+    batch = batch_of(some_rows()[:2]).to(model.inputs.weight_VD.device)
+    loss = translation_loss(model, batch, smoothing=0.1)
+    mean = loss.total / batch.target_tokens
+    return [mean.detach(), *torch.autograd.grad(mean, list(model.parameters()))]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_hastened_model_learns_the_same(device: torch.device, family: str) -> None:
+    hastened, plain = hastened_and_plain(family, device)
+    agree(loss_and_gradients(hastened), loss_and_gradients(plain))
+
+
+@pytest.mark.parametrize("family", ["paper", "pre-norm", "modern"])
+def test_in_bfloat16_it_is_as_exact_as_the_plain_model_in_bfloat16(device: torch.device, family: str) -> None:
+    hastened, plain = hastened_and_plain(family, device)
+    if device.type == "cpu":
+        # The interpreter has no products in bfloat16.
+        for part in hastened.modules():
+            if isinstance(part, MultiHeadAttention):
+                part.kernel = fused
+    hastened.bfloat16()
+    plain.bfloat16()
+    ours, theirs = loss_and_gradients(hastened), loss_and_gradients(plain)
+    exact = loss_and_gradients(plain.float())
+    assert ours[0].item() == pytest.approx(exact[0].item(), rel=0.01)
+    for one, other, right in zip(ours, theirs, exact, strict=True):
+        assert (one - right).norm() < 1.3 * (other - right).norm() + 0.01 * right.norm() + 1e-3
+
+
+@pytest.mark.parametrize("family", ["modern"])
+@pytest.mark.usefixtures("checked_shapes")
+def test_shapes_tell_the_truth(device: torch.device, family: str) -> None:
+    hastened, _ = hastened_and_plain(family, device)
+    loss_and_gradients(hastened)
+
+
+def test_a_hastened_model_reads_on_where_it_stopped(device: torch.device) -> None:
+    """As validation translates with it: rows that are one sentence, with a past."""
+    hastened, plain = hastened_and_plain("paper", device)
+    batch = batch_of(some_rows()).to(device)
+    logits = []
+    with torch.no_grad():
+        for model in (hastened, plain):
+            source, target = (side._replace(segments_RW=None) for side in (batch.source, batch.target))
+            _, state = model.step(
+                target._replace(ids_RW=target.ids_RW[:, :4], positions_RW=target.positions_RW[:, :4]),
+                model.start(source),
+            )
+            one, _ = model.step(
+                target._replace(ids_RW=target.ids_RW[:, 4:5], positions_RW=target.positions_RW[:, 4:5]), state
+            )
+            logits.append(one)
+    agree([logits[0]], [logits[1]])
+
+
+def test_hastening_changes_no_weight(device: torch.device) -> None:
+    hastened, plain = hastened_and_plain("modern", device)
+    assert all(torch.equal(one, plain.state_dict()[name]) for name, one in hastened.state_dict().items())
+    assert hastened.state_dict().keys() == assemble(FAMILIES["modern"], VOCABULARY).state_dict().keys()

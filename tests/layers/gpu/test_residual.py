@@ -1,0 +1,118 @@
+"""The sum of residual and sub-layer with its norm in one pass, against the parts one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from qkv.layers import residual as plain
+from qkv.layers.dropout import Dropout
+from tests.layers.gpu.dropping import PROBABILITY, check_dropout
+from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers, results
+
+ROWS, POSITIONS, WIDTH = 2, 5, 24
+NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": partial(nn.RMSNorm, eps=1e-6)}
+every_norm = pytest.mark.parametrize("norm", NORMS)
+both_orders = pytest.mark.parametrize("order", ["norm_of_sum", "sum_and_norm"])
+
+
+def random_norm(name: str, device: torch.device, precision: torch.dtype) -> nn.Module:
+    """With gain and shift that are not those a norm begins with."""
+    norm = NORMS[name](WIDTH).to(device)
+    torch.manual_seed(3)
+    for parameter in norm.parameters():
+        nn.init.normal_(parameter)
+    return norm.to(precision)
+
+
+@in_both_precisions
+@every_norm
+@both_orders
+@pytest.mark.parametrize("used", [(0, 1), (0,), (1,)])
+def test_sum_and_norm_are_those_of_the_plain_parts(
+    device: torch.device, precision: torch.dtype, norm: str, order: str, used: tuple[int, ...]
+) -> None:
+    from qkv.layers.gpu import residual
+
+    part = random_norm(norm, device, precision)
+    x, y = (numbers(ROWS, POSITIONS, WIDTH, seed=seed, device=device, precision=precision) for seed in (1, 2))
+    outputs = getattr(residual, order)(x, y, part, Dropout(0.0))
+    ours = results(outputs, [x, y, *part.parameters()], used=used)
+    exact_x, exact_y = exact([x, y])
+    part.float()
+    outputs = getattr(plain, order)(exact_x, exact_y, part, Dropout(0.0))
+    agree(ours, results(outputs, [exact_x, exact_y, *part.parameters()], used=used), factor=2)
+
+
+@every_norm
+@both_orders
+def test_positions_more_than_the_programs_of_the_backward_pass(
+    device: torch.device, norm: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each program then goes through several positions, the last through fewer."""
+    from qkv.layers.gpu import residual
+
+    monkeypatch.setattr(residual, "PROGRAMS", 2)
+    part = random_norm(norm, device, torch.float32)
+    x, y = (numbers(3, 7, WIDTH, seed=seed, device=device) for seed in (1, 2))
+    made = [
+        results(getattr(one, order)(x, y, part, Dropout(0.0)), [x, y, *part.parameters()]) for one in (residual, plain)
+    ]
+    agree(*made)
+
+
+def test_rows_in_another_order_in_memory_are_read_as_they_are(device: torch.device) -> None:
+    from qkv.layers.gpu import residual
+
+    part = random_norm("layer", device, torch.float32)
+    x, y = (numbers(POSITIONS, ROWS, WIDTH, seed=seed, device=device) for seed in (1, 2))
+    made = [
+        results(one.sum_and_norm(x.transpose(0, 1), y.transpose(0, 1), part, Dropout(0.0)), [x, y])
+        for one in (residual, plain)
+    ]
+    agree(*made)
+
+
+def test_dropout_falls_on_what_the_sub_layer_says(device: torch.device) -> None:
+    from qkv.layers.gpu import residual
+
+    shape = (4, 32, 48)
+    norm = nn.LayerNorm(shape[-1], device=device)
+    nothing = torch.zeros(shape, device=device)
+
+    def drop(y: Tensor) -> Tensor:
+        total, _ = residual.sum_and_norm(nothing, y, norm, Dropout(PROBABILITY))
+        return total
+
+    check_dropout(drop, shape, device)
+
+
+@every_norm
+@both_orders
+def test_with_dropout_both_are_those_of_what_was_kept(device: torch.device, norm: str, order: str) -> None:
+    """Forward and backward, with a plain part that drops what the fast one dropped."""
+    from qkv.layers.gpu import residual
+
+    part = random_norm(norm, device, torch.float32)
+    x, y = (numbers(ROWS, POSITIONS, WIDTH, seed=seed, device=device) for seed in (1, 2))
+    torch.manual_seed(4)
+    total, _ = residual.sum_and_norm(x, y, part, Dropout(PROBABILITY))
+    kept = ((total - x).detach().abs() > 1e-5).float() / (1 - PROBABILITY)
+    assert 0 < kept.count_nonzero() < kept.numel()
+    torch.manual_seed(4)
+    ours = results(getattr(residual, order)(x, y, part, Dropout(PROBABILITY)), [x, y, *part.parameters()])
+    expected = results(getattr(plain, order)(x, y * kept, part, Dropout(0.0)), [x, y, *part.parameters()])
+    agree(ours, expected)
+
+
+def test_nothing_is_dropped_when_the_model_does_not_learn(device: torch.device) -> None:
+    from qkv.layers.gpu import residual
+
+    part = random_norm("rms", device, torch.float32)
+    x, y = (numbers(ROWS, POSITIONS, WIDTH, seed=seed, device=device) for seed in (1, 2))
+    dropout = Dropout(PROBABILITY).eval()
+    agree(residual.norm_of_sum(x, y, part, dropout), plain.norm_of_sum(x, y, part, dropout))

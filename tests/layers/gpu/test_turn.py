@@ -1,0 +1,52 @@
+"""Queries and keys normed and turned in one pass, against one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from qkv.layers.attention import normed_and_turned as plain
+from qkv.layers.positions import Rotary, Still
+from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers, results
+
+ROWS, HEADS, POSITIONS = 2, 3, 5
+NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "none": lambda _: nn.Identity(),
+    "rms": partial(nn.RMSNorm, eps=1e-6),
+}
+
+
+@in_both_precisions
+@pytest.mark.parametrize("turn", [Still, Rotary])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("width", [16, 24])
+def test_it_is_the_norm_and_then_the_turn(
+    device: torch.device, precision: torch.dtype, turn: type[Still] | type[Rotary], norm: str, width: int
+) -> None:
+    """As they come from a projection, a position's heads side by side."""
+    from qkv.layers.gpu.turn import normed_and_turned
+
+    part = NORMS[norm](width).to(device)
+    torch.manual_seed(1)
+    for parameter in part.parameters():
+        nn.init.normal_(parameter)
+    part.to(precision)
+    x = numbers(ROWS, POSITIONS, HEADS, width, seed=2, device=device, precision=precision)
+    places = torch.tensor([[0, 1, 2, 0, 1], [0, 1, 2, 3, 90]], device=device)
+    ours = results([normed_and_turned(x.transpose(1, 2), places, part, turn())], [x, *part.parameters()])
+    (exact_x,) = exact([x])
+    part.float()
+    outputs = [plain(exact_x.transpose(1, 2), places, part, turn())]
+    agree(ours, results(outputs, [exact_x, *part.parameters()]), factor=2)
+
+
+def test_positions_may_be_the_same_memory_for_all_rows(device: torch.device) -> None:
+    from qkv.layers.gpu.turn import normed_and_turned
+
+    x = numbers(ROWS, HEADS, POSITIONS, 16, seed=1, device=device)
+    places = torch.arange(POSITIONS, device=device).expand(ROWS, -1)
+    agree([normed_and_turned(x, places, nn.Identity(), Rotary())], [plain(x, places, nn.Identity(), Rotary())])

@@ -1,0 +1,53 @@
+"""Holds a fast part against its plain twin: what they make of the same numbers, and all gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+Work = Callable[[], Sequence[Tensor]]
+
+# As a share of the largest number: what sums in another order, and bfloat16's eight bits, may do.
+_TOLERANCE = {torch.float32: 1e-5, torch.float16: 2**-9, torch.bfloat16: 2**-6}
+
+in_all_precisions = pytest.mark.parametrize(
+    "precision", [torch.float32, torch.float16, torch.bfloat16], ids=["float32", "float16", "bfloat16"]
+)
+in_both_precisions = pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+
+
+def needs_products(device: torch.device, precision: torch.dtype) -> None:
+    """Skips what the interpreter cannot do: it multiplies the bits of bfloat16 as if they were whole numbers."""
+    if device.type == "cpu" and precision == torch.bfloat16:
+        pytest.skip("Triton's interpreter has no products in bfloat16; float16 is tried instead")
+
+
+def numbers(*shape: int, seed: int, device: torch.device, precision: torch.dtype = torch.float32) -> Tensor:
+    """Random numbers, which learn."""
+    some = torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+    return some.to(device, precision).requires_grad_()
+
+
+def exact(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The same numbers in float32, which a twin can be held against whatever its own precision."""
+    return [one.detach().float().requires_grad_() for one in tensors]
+
+
+def results(outputs: Sequence[Tensor], learned: Sequence[Tensor], *, used: Sequence[int] | None = None) -> list[Tensor]:
+    """The outputs, then the gradients of everything learned when each output used is asked for something else."""
+    total = torch.zeros((), device=outputs[0].device)
+    for number in range(len(outputs)) if used is None else used:
+        asked = numbers(*outputs[number].shape, seed=100 + number, device=outputs[number].device)
+        total = total + (outputs[number].float() * asked.detach()).sum()
+    return [*(one.detach() for one in outputs), *torch.autograd.grad(total, learned, materialize_grads=True)]
+
+
+def agree(ours: Sequence[Tensor], plain: Sequence[Tensor], *, factor: float = 1.0) -> None:
+    """Whether all are the same but for the rounding of our precision."""
+    for one, other in zip(ours, plain, strict=True):
+        assert one.shape == other.shape
+        tolerance = factor * _TOLERANCE[one.dtype] * max(1.0, other.abs().max().item())
+        torch.testing.assert_close(one.float(), other.float(), rtol=0, atol=tolerance)
