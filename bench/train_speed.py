@@ -1,117 +1,168 @@
-"""Training tokens/s on this machine's CPU: qkv and transformers' MarianMTModel, same architecture, same sentences.
+"""Training tokens/s: qkv beside transformers' MarianMTModel and torch.nn.Transformer, on the same sentences.
 
-    python -m bench.train_speed                      # base, 37,000 subwords
+    python -m bench.train_speed                                        # on a CPU: base, made-up sentences
     python -m bench.train_speed --recipe C-width256 --vocabulary 8000 --tokens 2048
+    python -m bench.train_speed --data data/ --recipe big              # on a GPU: sentences that qkv prepare wrote
+    python -m bench.train_speed --data data/ --profile                 # where the time of a step goes
 
-Steps of both take turns, so that a noisy machine disturbs both alike; compare only the ratio. Each system gets the
-same sentences in batches of about the same number of tokens: ours packed in rows, Marian's sorted by length and
-padded. Dropout 0.1, label smoothing 0.1, Adam; tokens are real source and target tokens, padding not counted.
+Tokens are real source and target tokens, padding not counted; every step of the optimizer is included, dropout and
+label smoothing are 0.1. Peers get batches sorted by length and padded; on a GPU they run in bfloat16 by autocast.
+On a GPU, qkv is `qkv train` itself, as a user runs it, over all steps but the first 50. On a CPU, steps of all systems
+take turns, so that a noisy machine disturbs all alike: compare only the ratios.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from torch.nn import functional
 
-from bench.marian import BEGIN, END, PADDING, marian, padded
+from bench.marian import BEGIN, END, PADDING
+from bench.peers import PEERS, peer_steps, sorted_batches
+from bench.profile import profile_step
 from bench.sentences import write_corpus
 from qkv.config import Config
 from qkv.data.batches import Batches, Marks
 from qkv.data.corpus import Corpus
-from qkv.layers.loss import IGNORED, smoothed_cross_entropy
 from qkv.models.build import build
+from qkv.prepare import Prepared
 from qkv.recipes import recipe
+from qkv.training.optimizer import build_optimizers
+from qkv.training.step import Step
+from qkv.training.weights import Weights
+
+_SKIPPED = 50
+"""The first steps of a run on a GPU, in which kernels are compiled and the step is captured."""
+_GPU_TOKENS = {"big": 32_768}
+"""Target positions a step on a GPU; 65,536 for the others."""
+_PEER_TOKENS = 25_000
+"""What the peers' memory and speed like; the paper's batch."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipe", default="base", help="the architecture (default: base)")
-    parser.add_argument("--vocabulary", type=int, default=37_000)
-    parser.add_argument("--tokens", type=int, default=4096, help="target positions a step")
-    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--data", type=Path, help="a directory that qkv prepare wrote (needed on a GPU)")
+    parser.add_argument("--vocabulary", type=int, default=37_000, help="of made-up sentences")
+    parser.add_argument("--tokens", type=int, help="target positions a step")
+    parser.add_argument("--steps", type=int, help="measured steps of each system (default: 6, or 250 on a GPU)")
+    parser.add_argument("--profile", action="store_true", help="show where the time of a step goes (GPU)")
+    parser.add_argument("--alone", action="store_true", help="without the peers")
     options = parser.parse_args()
-    config = recipe(options.recipe)
+    config = recipe(options.recipe).with_changes(training={"label_smoothing": 0.1}, model={"dropout": 0.1})
+    if torch.cuda.is_available():
+        if options.data is None:
+            parser.error("on a GPU, --data DIRECTORY: what qkv prepare wrote")
+        on_gpu(config, options)
+    else:
+        on_cpu(config, options)
 
+
+def on_cpu(config: Config, options: argparse.Namespace) -> None:
+    """All systems take turns, a step each."""
+    tokens, steps = options.tokens or 4096, options.steps or 6
     with tempfile.TemporaryDirectory() as directory:
         corpus = write_corpus(
             Path(directory), pairs=6000, vocabulary=options.vocabulary, longest=config.data.row_width - 1
         )
-        systems = {
-            "qkv": qkv_steps(config, corpus, options.vocabulary, options.tokens),
-            "transformers": marian_steps(config, corpus, options.vocabulary, options.tokens),
-        }
+        systems = {"qkv": qkv_steps(config, corpus, options.vocabulary, tokens)}
+        for name in () if options.alone else PEERS:
+            batches = sorted_batches(corpus, tokens, count=steps + 2)
+            systems[name] = peer_steps(name, config, options.vocabulary, batches, torch.device("cpu"))
         speeds: dict[str, list[float]] = {name: [] for name in systems}
-        for number in range(options.steps + 2):
-            for name, steps in systems.items():
+        for number in range(steps + 2):
+            for name, system in systems.items():
                 begin = time.perf_counter()
-                tokens = next(steps)
-                speed = tokens / (time.perf_counter() - begin)
+                seen = next(system)
                 if number >= 2:
-                    speeds[name].append(speed)
-    median = {name: float(np.median(values)) for name, values in speeds.items()}
-    for name, value in median.items():
-        print(f"{name:13} {value:9,.0f} source + target tokens/s (median of {options.steps} steps)")
-    print(f"ratio         {median['qkv'] / median['transformers']:9.2f}")
+                    speeds[name].append(seen / (time.perf_counter() - begin))
+    show({name: float(np.median(values)) for name, values in speeds.items()}, f"median of {steps} steps")
+
+
+def on_gpu(config: Config, options: argparse.Namespace) -> None:
+    """One system after the other; qkv's own figures come from its log."""
+    tokens, steps = options.tokens or _GPU_TOKENS.get(options.recipe, 65_536), options.steps or 250
+    prepared = Prepared.open(options.data)
+    corpus, vocabulary = prepared.corpus("train"), prepared.tokenizer().size
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {options.recipe}, {vocabulary:,} subwords")
+    with tempfile.TemporaryDirectory() as directory:
+        begin = time.perf_counter()
+        train(options, Path(directory) / "first", tokens, steps=1)
+        print(f"from the command to the end of a run of one step: {time.perf_counter() - begin:.1f} s")
+        log = train(options, Path(directory) / "run", tokens, steps=steps + _SKIPPED)
+    measured = [line for line in log if line["kind"] == "train" and line["step"] > _SKIPPED]
+    speeds = {"qkv": float(np.mean([line["tokens_per_second"] for line in measured]))}
+    idle = float(np.mean([line["idle"] for line in measured]))
+    print(f"qkv: {tokens:,} target positions a step; the GPU waits {idle:.2%} of the time; ", end="")
+    print(f"{max(line['memory'] for line in measured) / 1e9:.1f} GB of its memory are used at most")
+    for name in () if options.alone else PEERS:
+        batches = sorted_batches(corpus, _PEER_TOKENS, count=120)
+        speeds[name] = timed(peer_steps(name, config, vocabulary, batches, torch.device("cuda")), 20, 100)
+        torch.cuda.empty_cache()
+    show(speeds, f"mean of {steps} steps; peers of 100")
+    if options.profile:
+        batches_of_ours = Batches(
+            corpus, width=config.data.row_width, rows_a_step=tokens // config.data.row_width, marks=_MARKS, seed=1
+        )
+        profile_step(config, batches_of_ours.of_step(0), vocabulary)
+
+
+def train(options: argparse.Namespace, run: Path, tokens: int, *, steps: int) -> list[dict[str, Any]]:
+    """`qkv train`, and what it logged."""
+    settings = {
+        "steps": steps, "tokens_per_batch": tokens, "report_every": 50, "label_smoothing": 0.1,
+        "validate_every": 10**6, "validation_sentences": 0, "save_every": 10**6,
+    }  # fmt: skip
+    command = [sys.executable, "-m", "qkv", "train", "--data", str(options.data), "--recipe", options.recipe]
+    command += ["--output", str(run), "--set", "model.dropout=0.1"]
+    for name, value in settings.items():
+        command += ["--set", f"training.{name}={value}"]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    return [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+
+
+def timed(system: Iterator[int], warm_up: int, steps: int) -> float:
+    """Tokens/s over some steps after some others."""
+    for _ in range(warm_up):
+        next(system)
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    seen = sum(next(system) for _ in range(steps))
+    torch.cuda.synchronize()
+    return seen / (time.perf_counter() - begin)
+
+
+_MARKS = Marks(PADDING, BEGIN, END)
 
 
 def qkv_steps(config: Config, corpus: Corpus, vocabulary: int, tokens: int) -> Iterator[int]:
-    """Trains a step at a time; each gives the number of real tokens it saw."""
+    """The trainer's own step; each gives the number of real tokens it saw."""
     width = config.data.row_width
-    batches = Batches(corpus, width=width, rows_a_step=tokens // width, marks=Marks(PADDING, BEGIN, END), seed=1)
+    batches = Batches(corpus, width=width, rows_a_step=tokens // width, marks=_MARKS, seed=1)
     model = build(config.model, vocabulary, seed=1)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
-    step = 0
+    weights = Weights(model, torch.float32)
+    step = Step(config, model, weights, build_optimizers(config.training, weights.exact, ()), None, captured=False)
+    number = 0
     while True:
-        batch = batches.of_step(step)
-        x_RWD, _ = model.read(batch.target, model.start(batch.source))
-        loss = smoothed_cross_entropy(
-            x_RWD.flatten(0, 1), model.inputs.weight_VD, batch.label_RW.flatten(), smoothing=0.1
-        )
-        (loss.total / loss.tokens).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        optimizer.zero_grad()
-        step += 1
-        assert batch.source.segments_RW is not None
-        yield int((batch.source.segments_RW != 0).sum() + loss.tokens)
+        batch = batches.of_step(number)
+        number += 1
+        step.begin(batch, number)()
+        yield batch.source_tokens + batch.target_tokens
 
 
-def marian_steps(config: Config, corpus: Corpus, vocabulary: int, tokens: int) -> Iterator[int]:
-    """The same for Marian, on batches of sentences of like length, in random order."""
-    model = marian(config.model, vocabulary, positions=2 * config.data.row_width)
-    model.train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    batches = list(_sorted_batches(corpus, tokens))
-    random = np.random.default_rng(1)
-    while True:
-        pairs = [corpus.pair(int(pair)) for pair in batches[random.integers(len(batches))]]
-        source = padded([[*source, END] for source, _ in pairs], filler=PADDING)
-        target = padded([[BEGIN, *target] for _, target in pairs], filler=PADDING)
-        label = padded([[*target, END] for _, target in pairs], filler=IGNORED)
-        mask = (source != PADDING).long()
-        logits = model(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
-        loss = functional.cross_entropy(logits.flatten(0, 1), label.flatten(), label_smoothing=0.1)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        optimizer.zero_grad()
-        yield int(mask.sum() + (label != IGNORED).sum())
-
-
-def _sorted_batches(corpus: Corpus, tokens: int) -> Iterator[list[int]]:
-    lengths = corpus.target_lengths() + 1
-    batch: list[int] = []
-    for pair in np.lexsort((corpus.source_lengths(), lengths)).tolist():
-        if batch and (len(batch) + 1) * lengths[pair] > tokens:
-            yield batch
-            batch = []
-        batch.append(pair)
-    yield batch
+def show(speeds: dict[str, float], how: str) -> None:
+    for name, value in speeds.items():
+        print(f"{name:28} {value:11,.0f} source + target tokens/s   qkv is {speeds['qkv'] / value:.2f} times that")
+    print(how)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+"""Where the time of a training step on a GPU goes, by kind of work."""
+
+from __future__ import annotations
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from qkv.config import Config
+from qkv.data.batch import PairBatch
+from qkv.models.build import build, hasten
+from qkv.training.optimizer import build_optimizers
+from qkv.training.step import Step
+from qkv.training.weights import Weights
+
+KINDS = {
+    "matrix products": ("nvjet", "gemm", "cutlass", "splitK"),
+    "attention": ("_attend",),
+    "sum, dropout and norm": ("_add_and_norm",),
+    "loss and its gradient": ("_loss_and_gradient",),
+    "feed-forward's ReLU or gate": ("_cut_off", "_gate"),
+    "norm and turn of queries and keys": ("_turn",),
+    "embeddings": ("_embed", "_keep", "compute_grad_weight", "sum_and_scatter", "RadixSort", "krn_partial"),
+    "optimizer, norm of the gradient, copies of weights": ("multi_tensor_apply", "Lpnorm"),
+    "joining and copying": ("CatArray", "copy"),
+    "sums": ("reduce_kernel",),
+}
+"""What the names of kernels contain, by kind; the first that fits counts."""
+_STEPS = 3
+
+
+def profile_step(config: Config, batch: PairBatch, vocabulary: int) -> None:
+    """Prints each kind's milliseconds a step and its share."""
+    model = build(config.model, vocabulary, seed=1).cuda()
+    hasten(model)
+    weights = Weights(model, torch.bfloat16)
+    step = Step(config, model, weights, build_optimizers(config.training, weights.exact, ()), None, captured=True)
+    for number in range(1, 6):
+        step.begin(batch, number)()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        for number in range(6, 6 + _STEPS):
+            step.begin(batch, number)()
+    spent: dict[str, float] = {}
+    for event in profiled.key_averages():
+        kind = next((kind for kind, names in KINDS.items() if any(one in event.key for one in names)), "all else")
+        spent[kind] = spent.get(kind, 0.0) + event.self_device_time_total / 1000 / _STEPS
+    total = sum(spent.values())
+    for kind, milliseconds in sorted(spent.items(), key=lambda item: -item[1]):
+        print(f"{milliseconds:8.2f} ms {milliseconds / total:6.1%}  {kind}")
+    print(f"{total:8.2f} ms a step on the device")
