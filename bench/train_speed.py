@@ -102,8 +102,12 @@ def on_gpu(config: Config, options: argparse.Namespace) -> None:
     measured = [line for line in log if line["kind"] == "train" and line["step"] > _SKIPPED]
     speeds = {"qkv": float(np.mean([line["tokens_per_second"] for line in measured]))}
     idle = float(np.mean([line["idle"] for line in measured]))
-    print(f"qkv: {tokens:,} target positions a step; the GPU waits {idle:.2%} of the time; ", end="")
-    print(f"{max(line['memory'] for line in measured) / 1e9:.1f} GB of its memory are used at most")
+    memory = max(line["memory"] for line in measured) / 1e9
+    print(
+        f"qkv: {speeds['qkv']:,.0f} tokens/s with {tokens:,} target positions a step; the GPU waits {idle:.2%} of the "
+        f"time, and {memory:.1f} GB of its memory are used at most",
+        flush=True,
+    )
     for name in () if options.alone else PEERS:
         batches = sorted_batches(corpus, _PEER_TOKENS, count=120)
         speeds[name] = timed(peer_steps(name, config, vocabulary, batches, torch.device("cuda")), 20, 100)

@@ -25,7 +25,7 @@ WIDEST = 128
 
 
 FORWARD = {"num_warps": 8, "num_stages": 3}
-BACKWARD = {"num_warps": 8, "num_stages": 2}
+BACKWARD = {"num_warps": 8, "num_stages": 3}
 PROGRAMS = 512
 """At least so many, if the heads allow: enough for every processor of a large GPU to have a few."""
 
