@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -58,26 +59,25 @@ def quicken(model: EncoderDecoder) -> None:
 
 def hasten(model: EncoderDecoder) -> None:
     """Swaps in the GPU's twins of the plain parts: the model computes the same, faster, and is trained as before."""
+    # Where there is no GPU there may be no Triton either.
     from qkv.layers.gpu import attention, feed_forward, inputs, loss, projection, residual, turn
 
-    model.loss_chunks = loss.CHUNKS
+    twins: list[tuple[type, str, Any]] = [
+        (EncoderDecoder, "loss_chunks", loss.CHUNKS),
+        (TokenInputs, "embed", inputs.embed),
+        (Stack, "project", projection.together),
+        (MultiHeadAttention, "project", projection.together),
+        (MultiHeadAttention, "turned", turn.normed_and_turned),
+        (MultiHeadAttention, "kernel", attention.tiled),
+        (PostNorm, "join", residual.norm_of_sum),
+        (PreNorm, "join", residual.sum_and_norm),
+        (FeedForward, "network", feed_forward.relu_network),
+        (GatedFeedForward, "network", feed_forward.gated_network),
+    ]
     for part in model.modules():
-        if isinstance(part, MultiHeadAttention):
-            part.kernel = attention.tiled
-            part.project = projection.together
-            part.turned = turn.normed_and_turned
-        elif isinstance(part, Stack):
-            part.project = projection.together
-        elif isinstance(part, PostNorm):
-            part.join = residual.norm_of_sum
-        elif isinstance(part, PreNorm):
-            part.join = residual.sum_and_norm
-        elif isinstance(part, TokenInputs):
-            part.embed = inputs.embed
-        elif isinstance(part, FeedForward):
-            part.network = feed_forward.relu_network
-        elif isinstance(part, GatedFeedForward):
-            part.network = feed_forward.gated_network
+        for kind, name, twin in twins:
+            if isinstance(part, kind):
+                setattr(part, name, twin)
 
 
 def count_parameters(config: ModelConfig, vocabulary: int) -> int:

@@ -20,6 +20,7 @@ RECIPES: dict[str, Callable[[], Config]] = {
     "gated": variants.gated,
     "query-key-norm": variants.query_key_norm,
     "modern": variants.modern,
+    "fast": variants.fast,
     "small": small.small,
     "tiny": small.tiny,
 }

@@ -51,3 +51,18 @@ def modern() -> Config:
             "clip": 1.0,
         },
     )
+
+
+def fast() -> Config:
+    """What learns most in the same time on one GPU: modern's model, Muon, large batches; 12,000 steps."""
+    return modern().with_changes(
+        model={"hidden": 1344},
+        training={
+            "optimizer": "muon",
+            "learning_rate": 6e-3,
+            "rest_rate": 0.5,
+            "warmup_steps": 300,
+            "steps": 12_000,
+            "tokens_per_batch": 65_536,
+        },
+    )
