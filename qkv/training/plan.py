@@ -11,7 +11,7 @@ import torch
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config, settings
 from qkv.data.batch import Packed
-from qkv.devices import choose_device, choose_kernels
+from qkv.devices import choose_device, choose_kernels, choose_precision
 from qkv.layers.loss import CHUNKS
 from qkv.models.build import assemble, count_parameters
 from qkv.prepare import Prepared
@@ -23,6 +23,8 @@ from qkv.training.loop import require_same_data
 from qkv.training.reports import require_tensorboard
 
 _FLOAT = 4
+_GPU_CHUNK = 8192
+"""Positions of a chunk of the loss on a GPU, which is not there to be asked where there is no GPU."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Plan:
     memory: int
     checkpoint_disk: int
     data_disk: int
+    precision: torch.dtype
 
     @classmethod
     def of(cls, config: Config, *, data_disk: int) -> Plan:
@@ -43,10 +46,11 @@ class Plan:
         parameters = count_parameters(config.model, vocabulary)
         rows = options.tokens_per_batch // config.data.row_width
         copies = 3 + (options.final == "moving")
+        precision = choose_precision(options.precision, choose_device(options.device))
         rows_at_once = -(-rows // options.accumulate)
-        activations = rows_at_once * _bytes_saved_for_a_row(config)
-        # A gradient for each parameter, and logits of one chunk with their gradient.
-        working = parameters * _FLOAT + 3 * CHUNKS.positions * vocabulary * _FLOAT
+        # Counted in float32, kept in the precision of the model.
+        activations = rows_at_once * _bytes_saved_for_a_row(config) * precision.itemsize // _FLOAT
+        working = _working_bytes(parameters, vocabulary, precision)
         checkpoints = max(options.keep_checkpoints, options.average_checkpoints)
         if options.patience is not None:
             # Those that the best weights are made of are kept beside the newest.
@@ -56,6 +60,7 @@ class Plan:
             rows_a_step=rows,
             positions_a_step=rows * config.data.row_width,
             memory=parameters * copies * _FLOAT + working + activations,
+            precision=precision,
             # One more checkpoint is written before the oldest goes; the final weights are one copy.
             checkpoint_disk=parameters * _FLOAT * (copies * (checkpoints + 1) + 1),
             data_disk=data_disk,
@@ -69,7 +74,8 @@ class Plan:
             f"parameters        {self.parameters:,}",
             f"a step            {self.rows_a_step:,} rows of {config.data.row_width} positions: up to "
             f"{self.positions_a_step:,} source and {self.positions_a_step:,} target tokens",
-            f"memory            about {readable_size(self.memory)} in float32 while training",
+            f"memory            about {readable_size(self.memory)} while training in "
+            f"{str(self.precision).removeprefix('torch.')}",
             f"disk              about {readable_size(self.checkpoint_disk + self.data_disk)}: "
             f"{readable_size(self.checkpoint_disk)} for checkpoints and weights, {readable_size(self.data_disk)} for "
             "preparing the data",
@@ -121,6 +127,14 @@ def require_ready(config: Config, run: RunDirectory | None) -> None:
     choose_kernels(config.training.kernels, choose_device(config.training.device))
     if config.training.tensorboard:
         require_tensorboard()
+
+
+def _working_bytes(parameters: int, vocabulary: int, precision: torch.dtype) -> int:
+    """Gradients of the parameters, and the logits of one chunk of the loss with what is made of them."""
+    if precision == torch.float32:
+        return parameters * _FLOAT + 3 * CHUNKS.positions * vocabulary * _FLOAT
+    # The model's own weights and gradients are narrow, beside exact ones; the gradient is written over the logits.
+    return parameters * (_FLOAT + 2 * precision.itemsize) + _GPU_CHUNK * vocabulary * precision.itemsize
 
 
 def _bytes_saved_for_a_row(config: Config) -> int:

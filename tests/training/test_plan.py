@@ -8,6 +8,7 @@ import pytest
 
 from qkv.checkpoint import RunDirectory
 from qkv.prepare import Prepared
+from qkv.recipes import recipe
 from qkv.training import train_prepared
 from qkv.training.plan import Plan
 from tests.toy import QUICK
@@ -42,3 +43,12 @@ def test_the_disk_is_what_the_checkpoints_take_and_one_more_while_it_is_written(
     assert Plan.of(config, data_disk=0).checkpoint_disk == pytest.approx(
         sum(path.stat().st_size for path in files), rel=0.03
     )
+
+
+@pytest.mark.parametrize(("name", "positions", "measured"), [("base", 65_536, 14.8e9), ("big", 32_768, 17.7e9)])
+def test_in_bfloat16_memory_is_what_an_h200_was_seen_to_use(name: str, positions: int, measured: float) -> None:
+    config = recipe(name).with_changes(
+        text={"vocabulary": 37_000},
+        training={"tokens_per_batch": positions, "precision": "bfloat16"},
+    )
+    assert Plan.of(config, data_disk=0).memory == pytest.approx(measured, rel=0.03)
