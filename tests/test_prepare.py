@@ -131,8 +131,8 @@ def test_line_numbers_are_those_of_each_file(tmp_path: Path) -> None:
     assert {*prepared.corpus("train").lines, *prepared.corpus("valid").lines} == set(range(1, 62))
 
 
-def packed_two(directory: Path, name: str, pairs: list[tuple[str, str]]) -> list[Path]:
-    """The pairs as two files, one packed by gzip and one by xz."""
+def compressed_two(directory: Path, name: str, pairs: list[tuple[str, str]]) -> list[Path]:
+    """The pairs as two files, one compressed by gzip and one by xz."""
     source, target = directory / f"{name}.en.gz", directory / f"{name}.fr.xz"
     texts = ["".join(f"{pair[side]}\n" for pair in pairs).encode() for side in (0, 1)]
     source.write_bytes(gzip.compress(texts[0]))
@@ -146,7 +146,7 @@ def test_each_training_pair_is_found_where_the_user_wrote_it(tmp_path: Path) -> 
     second = [pairs[7], *pairs[50:90], ("no target", "")]
     table = write_tsv(tmp_path / "a.tsv", first)
     other = write_tsv(tmp_path / "c.tsv", pairs[90:])
-    two = packed_two(tmp_path, "b", second)
+    two = compressed_two(tmp_path, "b", second)
     written = {str(table): first, str(two[0]): second, str(other): pairs[90:]}
     prepared = prepare([table, *two, other], tmp_path / "out", CONFIG)
     places = prepared.places(prepared.corpus("train").lines.tolist())

@@ -20,7 +20,7 @@ from qkv.checkpoint import RunDirectory
 from qkv.config import Config, SearchConfig
 from qkv.data.batch import Packed
 from qkv.errors import CheckpointError, ConfigError
-from qkv.layers.packed import PackedLinear
+from qkv.layers.ordered import OrderedLinear
 from qkv.models.build import build
 from qkv.models.encoder_decoder import State
 from qkv.prepare import prepare
@@ -356,5 +356,5 @@ def test_no_batch_has_more_positions_than_asked_for(
 
 def test_on_a_cpu_a_loaded_model_is_laid_out_for_translating(toy_run: Path) -> None:
     parts = [*Translator.load(toy_run, device="cpu").model.modules()]
-    assert any(isinstance(part, PackedLinear) for part in parts)
+    assert any(isinstance(part, OrderedLinear) for part in parts)
     assert not any(isinstance(part, nn.Linear) for part in parts)

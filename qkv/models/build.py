@@ -1,4 +1,4 @@
-"""Builds a model from its configuration; the only reader of `ModelConfig`."""
+"""Builds a model from its configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.block import Block, Stack
 from qkv.layers.feed_forward import FeedForward, GatedFeedForward
 from qkv.layers.inputs import TokenInputs
-from qkv.layers.packed import PackedLinear, can_pack, pack
+from qkv.layers.ordered import OrderedLinear, can_order, order
 from qkv.layers.positions import Still, Turn
 from qkv.layers.residual import PostNorm, PreNorm
 from qkv.models.choices import (
@@ -50,11 +50,11 @@ def assemble(config: ModelConfig, vocabulary: int) -> EncoderDecoder:
 
 
 def quicken(model: EncoderDecoder) -> None:
-    """Lays the weights out for translating on this device, where it has a way to; the model can learn no more."""
+    """Orders the weights for translating on this device, where it has a way to; the model can learn no more."""
     weight_VD = model.inputs.weight_VD
-    if can_pack(weight_VD.device):
-        pack(model)
-        model.logits = PackedLinear(weight_VD, None)
+    if can_order(weight_VD.device):
+        order(model)
+        model.logits = OrderedLinear(weight_VD, None)
 
 
 def hasten(model: EncoderDecoder) -> None:

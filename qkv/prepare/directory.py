@@ -32,8 +32,8 @@ DROPPED = "dropped.tsv.gz"
 WORK = "work"
 
 _FORMAT = 1
-# Text that was packed is taken to be this many times as long; while preparing, text is kept once beside its ids.
-_UNPACKED = 3
+# Text that was compressed is taken to be this many times as long; while preparing, text is kept once beside its ids.
+_COMPRESSED = 3
 _SPACE = 2.0
 
 
@@ -203,7 +203,7 @@ def publish(place: Path, output: Path, request: Request, places: Places) -> None
 
 def text_bytes(paths: Sequence[Path]) -> int:
     """About how much text the files hold."""
-    return sum(path.stat().st_size * (_UNPACKED if path.suffix in (".gz", ".xz") else 1) for path in paths)
+    return sum(path.stat().st_size * (_COMPRESSED if path.suffix in (".gz", ".xz") else 1) for path in paths)
 
 
 def space_needed(paths: Sequence[Path]) -> int:

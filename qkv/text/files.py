@@ -115,7 +115,7 @@ def decode_lines(stream: IO[bytes], name: str) -> Iterator[str]:
 
 
 def open_text(path: Path) -> IO[bytes]:
-    """The decompressed bytes of a file, whatever its ending says it is packed with."""
+    """The decompressed bytes of a file, whatever its ending says it is compressed with."""
     with _told(str(path)):
         opener = _OPENERS.get(path.suffix.lower())
         if opener is None:

@@ -24,12 +24,12 @@ def pairs(*paths: Path) -> list[RawPair]:
     return [pair for part in pair_files(paths) for pair in part.pairs(LONGEST)]
 
 
-@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress, lzma.compress])
-def test_two_files_are_pairs_plain_or_compressed(tmp_path: Path, pack: object) -> None:
-    assert callable(pack)
-    ending = {gzip.compress: ".gz", lzma.compress: ".xz"}.get(pack, "")  # type: ignore[call-overload]
-    source = write(tmp_path / f"a.en{ending}", pack(b"one\ntwo\n"))
-    target = write(tmp_path / f"a.fr{ending}", pack(b"un\ndeux"))
+@pytest.mark.parametrize("compress", [lambda data: data, gzip.compress, lzma.compress])
+def test_two_files_are_pairs_plain_or_compressed(tmp_path: Path, compress: object) -> None:
+    assert callable(compress)
+    ending = {gzip.compress: ".gz", lzma.compress: ".xz"}.get(compress, "")  # type: ignore[call-overload]
+    source = write(tmp_path / f"a.en{ending}", compress(b"one\ntwo\n"))
+    target = write(tmp_path / f"a.fr{ending}", compress(b"un\ndeux"))
     assert pairs(source, target) == [RawPair(b"one", b"un"), RawPair(b"two", b"deux")]
 
 
@@ -88,10 +88,10 @@ def test_utf_16_is_told_how_to_convert(tmp_path: Path, encoding: str) -> None:
         list(read_lines(source))
 
 
-@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
-def test_damaged_archives_are_named(tmp_path: Path, ending: str, pack: object) -> None:
-    assert callable(pack)
-    whole = pack(b"some text\n" * 1000)
+@pytest.mark.parametrize(("ending", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_damaged_archives_are_named(tmp_path: Path, ending: str, compress: object) -> None:
+    assert callable(compress)
+    whole = compress(b"some text\n" * 1000)
     target = write(tmp_path / "y", b"A\n" * 1000)
     for number, broken in enumerate([whole[:-9], b"no archive", whole[:20] + b"\xff\xff\xff" + whole[23:]]):
         source = write(tmp_path / f"x{number}{ending}", broken)

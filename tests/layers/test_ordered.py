@@ -1,4 +1,4 @@
-"""Packed linear layers compute what plain ones do."""
+"""Linear layers with ordered weights compute what plain ones do."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from torch import nn
 
 from qkv.config import ModelConfig
 from qkv.data.batch import Packed
-from qkv.layers.packed import PackedLinear, can_pack, pack
+from qkv.layers.ordered import OrderedLinear, can_order, order
 from qkv.models.build import build, quicken
 
 
 @pytest.mark.parametrize("rows", [1, 7, 8, 33])
 @pytest.mark.parametrize("bias", [True, False])
-def test_a_packed_layer_computes_what_the_plain_one_does(rows: int, bias: bool) -> None:
+def test_an_ordered_layer_computes_what_the_plain_one_does(rows: int, bias: bool) -> None:
     plain = nn.Linear(24, 37, bias=bias)
     x = torch.randn(3, rows, 24)
-    torch.testing.assert_close(PackedLinear(plain.weight, plain.bias)(x), plain(x).detach())
+    torch.testing.assert_close(OrderedLinear(plain.weight, plain.bias)(x), plain(x).detach())
 
 
-def test_every_linear_layer_is_packed() -> None:
+def test_every_linear_layer_is_ordered() -> None:
     model = build(ModelConfig(width=24, heads=3, hidden=40, encoder_layers=1, decoder_layers=2), 61, seed=1)
     linear = sum(isinstance(part, nn.Linear) for part in model.modules())
-    pack(model)
-    assert sum(isinstance(part, PackedLinear) for part in model.modules()) == linear > 0
+    order(model)
+    assert sum(isinstance(part, OrderedLinear) for part in model.modules()) == linear > 0
     assert not any(isinstance(part, nn.Linear) for part in model.modules())
 
 
@@ -39,6 +39,6 @@ def test_a_quickened_model_gives_the_same_logits() -> None:
     torch.testing.assert_close(after_RWV, before_RWV)
 
 
-def test_only_a_cpu_packs() -> None:
-    assert can_pack(torch.device("cpu"))
-    assert not can_pack(torch.device("cuda"))
+def test_only_on_a_cpu_weights_are_ordered() -> None:
+    assert can_order(torch.device("cpu"))
+    assert not can_order(torch.device("cuda"))
