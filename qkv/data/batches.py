@@ -13,8 +13,8 @@ from qkv.data.batch import Packed, PairBatch
 from qkv.data.corpus import Corpus
 from qkv.data.packing import Ints, Rows, pack, row_order
 
-IGNORED_LABEL = -100
-"""What the loss is told to pass over; torch's own number for it."""
+IGNORED = -100
+"""The label of a place that holds no token: torch's own number for what a loss passes over, and so `layers.loss`'s."""
 
 
 class Marks(NamedTuple):
@@ -78,7 +78,7 @@ def lay_out(corpus: Corpus, rows: Rows, width: int, marks: Marks) -> PairBatch:
     return PairBatch(
         source.packed(source.tokens(0, marks.end), marks.padding),
         target.packed(target.tokens(-1, marks.begin), marks.padding),
-        target.filled(target.tokens(0, marks.end), IGNORED_LABEL),
+        target.filled(target.tokens(0, marks.end), IGNORED),
         source.count,
         target.count,
     )

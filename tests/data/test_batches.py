@@ -10,14 +10,21 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qkv.data import batches
 from qkv.data.batch import PairBatch, one_sentence_a_row
 from qkv.data.batches import Batches, Marks
 from qkv.data.corpus import Corpus, CorpusWriter
+from qkv.layers import loss
 from tests.packed import Pair, pair_batch
 
 WIDTH, ROWS_A_STEP = 12, 3
 MARKS = Marks(padding=0, begin=1, end=2)
 words = st.lists(st.integers(3, 99), min_size=1, max_size=WIDTH - 1)
+
+
+def test_batches_and_the_loss_agree_on_what_is_passed_over() -> None:
+    """Shelves do not import one another, so each has the number; torch has it first."""
+    assert batches.IGNORED == loss.IGNORED == torch.nn.CrossEntropyLoss().ignore_index
 
 
 def some_pairs(count: int) -> list[Pair]:
