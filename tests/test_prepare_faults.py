@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,9 @@ import pytest
 from qkv.config import Config
 from qkv.data.corpus import CorpusWriter
 from qkv.errors import ConfigError, QkvError, StorageError, TextError
-from qkv.prepare import prepare
+from qkv.prepare import Prepared, directory, pipeline, prepare
 from qkv.prepare.workers import Workers, run_apart
+from qkv.storage import sync
 from tests.test_prepare import CONFIG, leftovers, sentences, write_tsv
 
 
@@ -221,10 +223,62 @@ def test_killed_its_workers_go_and_the_next_prepare_cleans_up(busy: subprocess.P
     busy.kill()
     busy.wait()
     assert gone(workers)
-    assert leftovers(tmp_path) == [".out.partial"]
+    assert sorted(leftovers(tmp_path)) == [".out.lock", ".out.partial"]
     assert not (tmp_path / "out").exists()
     prepare([tmp_path / "corpus.tsv"], tmp_path / "out", CONFIG).verify()
     assert leftovers(tmp_path) == []
+
+
+def test_finished_work_is_safe_from_a_second_process_until_it_is_in_its_place(
+    tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one comes when all is written and is only to be synced and moved."""
+    refused: list[str] = []
+
+    def come_between(path: Path) -> None:
+        monkeypatch.setattr(directory, "sync", sync)
+        with pytest.raises(ConfigError, match="another process is preparing") as raised:
+            prepare([corpus], tmp_path / "out", CONFIG)
+        refused.append(str(raised.value))
+        sync(path)
+
+    monkeypatch.setattr(directory, "sync", come_between)
+    prepare([corpus], tmp_path / "out", CONFIG).verify()
+    assert len(refused) == 1
+    assert leftovers(tmp_path) == []
+
+
+def test_what_another_process_finished_just_before_is_used(
+    tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_too_early(output: Path, request: directory.Request) -> Prepared | None:
+        monkeypatch.setattr(pipeline, "existing", directory.existing)
+        assert directory.existing(output, request) is None
+        prepare([corpus], output, CONFIG)
+        return None
+
+    monkeypatch.setattr(pipeline, "existing", look_too_early)
+    assert prepare([corpus], tmp_path / "out", CONFIG).reused
+    assert leftovers(tmp_path) == []
+
+
+def test_only_one_at_a_time_holds_a_place(tmp_path: Path) -> None:
+    """Many take and remove the lock in turn, so that some open a file that is gone when they lock it."""
+
+    def hold(_: int) -> bool:
+        try:
+            with directory.held(tmp_path / "out"):
+                # Fails where another is inside.
+                (tmp_path / "inside").mkdir()
+                (tmp_path / "inside").rmdir()
+        except ConfigError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        held = [*threads.map(hold, range(4000))]
+    assert any(held)
+    assert [*tmp_path.iterdir()] == []
 
 
 def die(_: int) -> None:

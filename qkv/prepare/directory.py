@@ -7,12 +7,13 @@ import dataclasses
 import fcntl
 import hashlib
 import json
+import os
 import platform
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy
 import sentencepiece
@@ -152,32 +153,41 @@ def require_space(output: Path, needed: int) -> None:
 
 
 @contextlib.contextmanager
-def workplace(output: Path, needed: int) -> Iterator[Path]:
-    """A directory to write into beside `output`; it is gone afterwards unless it was published."""
-    place = output.parent / f".{output.name}.partial"
+def held(output: Path) -> Iterator[None]:
+    """Inside, no other process prepares `output`; the lock goes with the process, however that ends."""
     output.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the directory that it guards: that one is moved while the lock is still needed.
+    path = output.parent / f".{output.name}.lock"
+    try:
+        while (lock := _locked(path)) is None:
+            pass
+    except BlockingIOError as error:
+        raise ConfigError(f"another process is preparing {output} right now; wait for it") from error
+    with lock:
+        try:
+            yield
+        finally:
+            path.unlink()
+
+
+@contextlib.contextmanager
+def workplace(output: Path, needed: int) -> Iterator[Path]:
+    """A directory to write into beside `output`, which must be held; it is gone afterwards unless it was published."""
+    place = output.parent / f".{output.name}.partial"
+    if place.exists():
+        # Of a process that was killed.
+        shutil.rmtree(place)
     require_space(output, needed)
-    place.mkdir(exist_ok=True)
-    lock_path = place / "lock"
-    with lock_path.open("wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(f"another process is preparing {output} right now; wait for it") from error
-        try:
-            _empty(place, keep=lock_path)
-            (place / WORK).mkdir()
-            yield place
-        except BaseException:
-            # Not after success: then it is published, and another process may have begun one of this name.
-            shutil.rmtree(place, ignore_errors=True)
-            raise
+    (place / WORK).mkdir(parents=True)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def publish(place: Path, output: Path, request: Request, places: Places) -> None:
     """Writes the manifest, with the places of the training lines, and moves the finished directory to its place."""
     shutil.rmtree(place / WORK)
-    (place / "lock").unlink()
     files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(place.iterdir())}
     manifest = {
         "format": _FORMAT,
@@ -251,9 +261,13 @@ def _sha256(path: Path) -> str:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _empty(directory: Path, *, keep: Path) -> None:
-    for path in directory.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path != keep:
-            path.unlink()
+def _locked(path: Path) -> IO[bytes] | None:
+    """The file, locked; None where whoever had it before removed it meanwhile, so that another may hold a new one."""
+    with contextlib.ExitStack() as opened:
+        lock = opened.enter_context(path.open("wb"))
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                opened.pop_all()
+                return lock
+    return None

@@ -19,6 +19,7 @@ from qkv.prepare.directory import (
     Prepared,
     Request,
     existing,
+    held,
     publish,
     space_needed,
     text_bytes,
@@ -60,15 +61,19 @@ def prepare(
         request = Request.of(config, {**roles, "tokenizer": [tokenizer] if tokenizer is not None else []})
         if (there := existing(output, request)) is not None:
             return there
-        with (
-            workplace(output, space_needed(files)) as place,
-            Workers(workers or min(cores(), 1 + text_bytes(files) // _BYTES_A_WORKER)) as pool,
-            DropLog(place / DROPPED) as log,
-        ):
-            report, places = _Preparation(place, config, pool, log).run(files, valid, test, tokenizer)
-            write_json(place / REPORT, report)
-            log.close()
-            publish(place, output, request, places)
+        with held(output):
+            # Once more: another process may have finished it between the look and the lock.
+            if (there := existing(output, request)) is not None:
+                return there
+            with (
+                workplace(output, space_needed(files)) as place,
+                Workers(workers or min(cores(), 1 + text_bytes(files) // _BYTES_A_WORKER)) as pool,
+                DropLog(place / DROPPED) as log,
+            ):
+                report, places = _Preparation(place, config, pool, log).run(files, valid, test, tokenizer)
+                write_json(place / REPORT, report)
+                log.close()
+                publish(place, output, request, places)
     return Prepared.open(output)
 
 
