@@ -20,7 +20,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from torch import Tensor
 import qkv
 from qkv.config import Config, ModelConfig, from_json, settings, to_json
 from qkv.errors import CheckpointError, ConfigError, StorageError
+from qkv.progress import tell
 from qkv.storage import explained, sync, write_atomically
 
 Tensors = Mapping[str, Tensor]
@@ -197,7 +197,7 @@ class RunDirectory:
             try:
                 return read(directory, weights_only=weights_only)
             except CheckpointError as error:
-                print(f"qkv: warning: {error}", file=sys.stderr)  # noqa: T201
+                tell(f"qkv: warning: {error}")
         if checkpoints:
             raise CheckpointError(
                 f"all checkpoints in {self.path / 'checkpoints'} are damaged; put a sound one there, "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 import qkv
 from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, StorageError, TextError
+from qkv.progress import tell
 from qkv.recipes import RECIPES, recipe
 from qkv.storage import replacing
 
@@ -31,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Threads that wait for one another spin for milliseconds by default: where another process wants a core too, that
     # slows training down many times. OpenMP reads this when torch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    if sys.stderr is None:
+        # Closed by whoever started this: what would be told is told to nobody.
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     options = build_parser().parse_args(argv)
     try:
         options.run(options)
@@ -55,14 +59,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         # torch says it in a RuntimeError, in different words for each kind of memory.
         if not isinstance(error, MemoryError) and "memory" not in str(error):
             raise
-        return _fail("there is not enough memory; ask for less at once (batch, beam, vocabulary)", 4)
+        return _fail("there is not enough memory; ask for less at once (batch, width, beam, vocabulary)", 4)
     except KeyboardInterrupt:
         return _fail("stopped; the same command goes on where it can", 130)
     return 0
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"qkv: error: {message}", file=sys.stderr)
+    tell(f"qkv: error: {message}")
     return code
 
 
@@ -133,7 +137,7 @@ def _prepare(options: argparse.Namespace) -> None:
         tokenizer=options.tokenizer,
         workers=options.workers,
     )
-    print(prepared.summary(), file=sys.stderr)
+    tell(prepared.summary())
 
 
 def _add_train(commands: _Commands[_Parser]) -> None:
@@ -174,7 +178,7 @@ def _train(options: argparse.Namespace) -> None:
     elif options.data is not None:
         train_prepared(options.data, options.output, config)
     else:
-        train(options.files, options.output, config, **others, say=lambda text: print(text, file=sys.stderr))
+        train(options.files, options.output, config, **others, say=tell)
 
 
 def _refuse_with_data(options: argparse.Namespace) -> None:
@@ -296,7 +300,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     import json
 
     from qkv.evaluate import evaluate
-    from qkv.evaluate.scores import moses_tokenizer
+    from qkv.evaluate.scores import moses_languages, moses_tokenizer
     from qkv.evaluate.systems import read_systems, read_test
 
     sources, references = read_test(options.test, options.source, options.reference)
@@ -312,7 +316,14 @@ def _evaluate(options: argparse.Namespace) -> None:
         length_penalty=options.length_penalty,
         device=options.device,
     )
-    report = evaluate(systems, references, language=options.language or language or "en")
+    chosen = options.language or language or "en"
+    if chosen not in moses_languages():
+        tell(
+            f"qkv: note: the paper's flavour is left out: Moses has no rules for the run's language, {chosen!r}; "
+            f"--language takes one of {', '.join(moses_languages())}"
+        )
+        chosen = None
+    report = evaluate(systems, references, language=chosen)
     print(json.dumps(report.values, indent=2, ensure_ascii=False) if options.json else report.text)
 
 

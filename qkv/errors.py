@@ -35,5 +35,17 @@ class TrainingError(QkvError):
     exit_code = 4
 
 
+class NotFiniteError(QkvError):
+    """A model's scores are no numbers: its weights have blown up."""
+
+    exit_code = 4
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the model's scores are not finite, so its weights are of no use; take an earlier checkpoint, or train "
+            "again with a smaller training.learning_rate"
+        )
+
+
 class MissingExtraError(QkvError):
     """A command needs packages of an extra that is not installed."""

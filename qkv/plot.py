@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qkv.errors import CheckpointError, MissingExtraError, StorageError
+from qkv.errors import CheckpointError, ConfigError, MissingExtraError, StorageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,8 @@ LOG = "log.jsonl"
 
 def plot(runs: Sequence[Path], output: Path) -> None:
     """Writes the picture of the runs that `draw` draws."""
+    if output.suffix.lower() != ".png":
+        raise ConfigError(f"plots are PNG files, and {output} is not called one; try {output.with_suffix('.png')}")
     figure = draw(runs)
     try:
         figure.savefig(output, format="png", dpi=130)
@@ -51,9 +53,9 @@ def read_log(run: Path) -> list[dict[str, Any]]:
     """A run's reports by step, training before validation; of two for one step, as after a resume, the later one."""
     path = run / LOG
     if not run.is_dir():
-        raise CheckpointError(f"{run} is not a run directory")
+        raise ConfigError(f"{run} is not a run directory")
     if not path.is_file():
-        raise CheckpointError(f"{run} has no {LOG}: it is not a run directory, or its training has not begun")
+        raise ConfigError(f"{run} has no {LOG}: it is not a run directory, or its training has not begun")
     latest = {(report["kind"], report["step"]): report for report in _reports(path)}
     if not latest:
         raise CheckpointError(f"{path} holds no reports yet; let the run train a little longer")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import time
@@ -9,6 +10,7 @@ from typing import TextIO
 
 _REDRAW_SECONDS = 0.1
 _PLAIN_SECONDS = 10.0
+_CLEAR = "\r\x1b[K"
 
 
 class Progress:
@@ -53,20 +55,27 @@ class Progress:
         write_line(self._stream, " · ".join(parts), live=self._live)
 
 
+def tell(message: str) -> None:
+    """A line for the user, on standard error."""
+    write_line(sys.stderr, message, live=False)
+
+
 def write_line(stream: TextIO, line: str, *, live: bool) -> None:
     """Writes a line that the next one replaces on a terminal (`live`), or a line of its own elsewhere."""
-    if live:
-        columns = shutil.get_terminal_size().columns
-        stream.write("\r\x1b[K" + line[: columns - 1])
-    else:
-        stream.write(line + "\n")
-    stream.flush()
+    columns = shutil.get_terminal_size().columns
+    _write(stream, _CLEAR + line[: columns - 1] if live else line + "\n")
 
 
 def clear(stream: TextIO) -> None:
     """Takes the live line away, so that what comes next begins on an empty one."""
-    stream.write("\r\x1b[K")
-    stream.flush()
+    _write(stream, _CLEAR)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    # A reader that has gone, or a log on a full disk, is no reason to stop the work that is told of.
+    with contextlib.suppress(OSError, ValueError):
+        stream.write(text)
+        stream.flush()
 
 
 def duration(seconds: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from qkv.devices import choose_device
 from qkv.errors import CheckpointError, ConfigError
 from qkv.models.build import assemble, quicken
 from qkv.models.encoder_decoder import EncoderDecoder, State
+from qkv.progress import tell
 from qkv.search.beam import beam_search, paper_penalty
 from qkv.search.sample import Sampling, sample
 from qkv.search.step import Hypothesis, Limits
@@ -218,4 +218,4 @@ class Translator:
 
 
 def _warn(message: str) -> None:
-    print(f"qkv: warning: {message}", file=sys.stderr)  # noqa: T201
+    tell(f"qkv: warning: {message}")

@@ -276,7 +276,7 @@ def test_a_lock_that_cannot_be_is_told_by_its_name(command: Command, run: Path) 
 
 
 def test_a_plot_of_nothing_is_told(command: Command, tmp_path: Path) -> None:
-    one_line(command("plot", tmp_path), 3, "log.jsonl")
+    one_line(command("plot", tmp_path), 2, "log.jsonl")
 
 
 # Where it goes

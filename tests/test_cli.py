@@ -599,3 +599,43 @@ def test_a_translation_with_bytes_that_end_lines_is_one_line(
 ) -> None:
     monkeypatch.setattr("qkv.text.subwords.Tokenizer.decode", lambda *_: "one\ntwo\r\nthree\r")
     assert command("translate", toy_run, "--beam", 1, given=b"basa\nkodu\n").lines == ["one two  three "] * 2
+
+
+@pytest.mark.parametrize("nowhere", ["2>&-", "2>/dev/full"])
+def test_messages_that_nobody_can_read_stop_nothing(toy_run: Path, corpus: Path, tmp_path: Path, nowhere: str) -> None:
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        words = " ".join(str(one) for one in arguments)
+        line = f"echo {SOURCES[0]} | {sys.executable} -m qkv {words} {nowhere}"
+        return subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=ENVIRONMENT, check=False)
+
+    translated = run("translate", toy_run)
+    assert (translated.returncode, len(translated.stdout.splitlines())) == (0, 1)
+    trained = run("train", corpus, *SMALL, *QUICKLY, "--output", tmp_path / "run")
+    assert trained.returncode == 0
+    assert (tmp_path / "run" / "final").is_dir()
+    assert run("translate", tmp_path / "nothing").returncode == 2
+
+
+def test_weights_that_have_blown_up_are_told(command: Command, corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    absurd = ["--set", "training.steps=1", "--set", "training.learning_rate=1e30", "--set", "training.clip=none"]
+    assert command("train", corpus, *SMALL, *QUICKLY, *absurd, "--output", run).code == 0
+    assert [one["bleu"] for one in toy.reports(run, "validation")] == [0.0]
+    for how in ([], ["--sample"]):
+        told = command("translate", run, *how, given=b"a\n")
+        assert (told.code, told.lines) == (4, [])
+        assert "the model's scores are not finite" in told.err
+
+
+def test_a_language_that_moses_does_not_know_costs_only_the_score_that_needs_it(
+    command: Command, corpus: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    assert command("train", corpus, *SMALL, *QUICKLY, "--to", "deu", "--output", run).code == 0
+    scored = command("evaluate", run, "--test", corpus, "--json")
+    assert scored.code == 0
+    assert json.loads(scored.out)["systems"][str(run)].keys() == {"bleu", "chrf"}
+    assert "Moses has no rules for the run's language, 'deu'; --language takes one of" in scored.err
+    assert json.loads(command("evaluate", run, "--test", corpus, "--json", "--language", "de").out)["systems"][
+        str(run)
+    ].keys() == {"bleu", "chrf", "paper"}

@@ -30,10 +30,10 @@ MAY_IMPORT = {
     "qkv.search": "errors",
     # Assemblers: join parts.
     "qkv.models": "config data.batch layers",
-    "qkv.checkpoint": "qkv errors storage config",
+    "qkv.checkpoint": "qkv errors progress storage config",
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
-    "qkv.translate": "errors config text data.batch models search checkpoint devices",
+    "qkv.translate": "errors progress config text data.batch models search checkpoint devices",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
     ),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qkv.errors import CheckpointError, MissingExtraError, StorageError
+from qkv.errors import CheckpointError, ConfigError, MissingExtraError, StorageError
 from qkv.plot import draw, plot, read_log
 
 
@@ -44,8 +44,8 @@ def titles(runs: list[Path]) -> list[str]:
 
 def test_a_run_becomes_a_png(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", train(100, 5.1), train(200, 4.2), validation(200, 4.5, bleu=12.3))
-    plot([run], tmp_path / "picture")
-    picture = (tmp_path / "picture").read_bytes()
+    plot([run], tmp_path / "picture.png")
+    picture = (tmp_path / "picture.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert (int.from_bytes(picture[16:20], "big"), int.from_bytes(picture[20:24], "big")) == (1560, 1040)
 
@@ -136,11 +136,18 @@ def test_a_broken_line_elsewhere_is_named(line: str, fault: str, tmp_path: Path)
         read_log(run)
 
 
+def test_a_picture_that_is_called_something_else_is_refused(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", train(100, 5.1))
+    with pytest.raises(ConfigError, match=r"plots are PNG files, .* try .*curves\.png"):
+        plot([run], tmp_path / "curves.jpg")
+    assert not (tmp_path / "curves.jpg").exists()
+
+
 def test_what_is_not_a_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="nowhere is not a run directory"):
+    with pytest.raises(ConfigError, match="nowhere is not a run directory"):
         plot([tmp_path / "nowhere"], tmp_path / "run.png")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(CheckpointError, match=r"empty has no log\.jsonl"):
+    with pytest.raises(ConfigError, match=r"empty has no log\.jsonl"):
         plot([tmp_path / "empty"], tmp_path / "run.png")
     run = write_run(tmp_path / "young", {"kind": "begin"})
     with pytest.raises(CheckpointError, match=r"log\.jsonl holds no reports yet"):

@@ -165,6 +165,8 @@ def test_a_gated_feed_forward_costs_about_what_the_papers_does(name: str) -> Non
 
 
 def test_an_unknown_recipe_gets_a_suggestion() -> None:
+    with pytest.raises(ConfigError, match="no recipe is called 'tyni'; did you mean 'tiny'"):
+        recipe("tyni")
     with pytest.raises(ConfigError, match="no recipe is called 'bse'; did you mean 'base'"):
         recipe("bse")
     with pytest.raises(ConfigError, match="`qkv recipes` lists them"):

@@ -62,7 +62,7 @@ class Report:
         return lines
 
 
-def evaluate(systems: Mapping[str, Sequence[str]], references: Sequence[str], *, language: str = "en") -> Report:
+def evaluate(systems: Mapping[str, Sequence[str]], references: Sequence[str], *, language: str | None = "en") -> Report:
     """Scores each system's translations, and compares every later system with the first."""
     for name, hypotheses in systems.items():
         check(hypotheses, references, name)

@@ -35,10 +35,14 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return _corpus_score(sacrebleu_bleu(), hypotheses, references)
 
 
-def score(hypotheses: Sequence[str], references: Sequence[str], *, language: str = "en") -> dict[str, Score]:
-    """Every score of `METRICS` by its name; `language` chooses the rules of the tokenizer of Moses."""
+def score(hypotheses: Sequence[str], references: Sequence[str], *, language: str | None = "en") -> dict[str, Score]:
+    """Every score of `METRICS` by its name; `language` chooses the rules of the tokenizer of Moses, and None leaves out
+    what needs them."""
     check(hypotheses, references)
-    return {name: metric(hypotheses, references, language) for name, metric in METRICS.items()}
+    scores = {name: metric(hypotheses, references) for name, metric in METRICS.items()}
+    if language is not None:
+        scores["paper"] = _paper_bleu(hypotheses, references, language)
+    return scores
 
 
 def check(hypotheses: Sequence[str], references: Sequence[str], system: str = "the system") -> None:
@@ -56,12 +60,11 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
     """The tokenizer of Moses as the paper's script called it (its rules of 2017): words parted by single spaces."""
     with scoring_packages():
         from sacremoses import MosesTokenizer
-        from sacremoses.corpus import NonbreakingPrefixes
     # Moses itself takes English rules for a language it does not know, and the score would not say so.
-    languages = sorted(set(NonbreakingPrefixes().available_langs.values()))
-    if language not in languages:
+    if language not in moses_languages():
         raise ConfigError(
-            f"the tokenizer of Moses has no rules for the language {language!r}; it knows {', '.join(languages)}"
+            f"the tokenizer of Moses has no rules for the language {language!r}; it knows "
+            f"{', '.join(moses_languages())}"
         )
     tokenizer = MosesTokenizer(language)
 
@@ -69,6 +72,13 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
         return str(tokenizer.tokenize(line, return_str=True))
 
     return tokenize
+
+
+def moses_languages() -> list[str]:
+    """The languages that the tokenizer of Moses has rules for."""
+    with scoring_packages():
+        from sacremoses.corpus import NonbreakingPrefixes
+    return sorted(set(NonbreakingPrefixes().available_langs.values()))
 
 
 def split_compounds(line: str) -> str:
@@ -103,13 +113,13 @@ def sacrebleu_chrf() -> Metric:
     return CHRF()
 
 
-def _bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:  # noqa: ARG001
+def _bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     metric = sacrebleu_bleu(force=False)
     value = _corpus_score(metric, hypotheses, references)
     return Score("sacreBLEU", value, str(metric.get_signature()))
 
 
-def _chrf(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:  # noqa: ARG001
+def _chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     metric = sacrebleu_chrf()
     value = _corpus_score(metric, hypotheses, references)
     return Score("chrF2", value, str(metric.get_signature()))
@@ -132,11 +142,8 @@ def _paper_bleu(hypotheses: Sequence[str], references: Sequence[str], language: 
     return Score("tokenised BLEU, compounds split (as in the paper; not comparable to sacreBLEU)", value, signature)
 
 
-METRICS: dict[str, Callable[[Sequence[str], Sequence[str], str], Score]] = {
-    "bleu": _bleu,
-    "chrf": _chrf,
-    "paper": _paper_bleu,
-}
+METRICS: dict[str, Callable[[Sequence[str], Sequence[str]], Score]] = {"bleu": _bleu, "chrf": _chrf}
+"""Those that need to know nothing of the language."""
 
 
 def _corpus_score(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> float:

@@ -29,7 +29,7 @@ RECIPES: dict[str, Callable[[], Config]] = {
 def recipe(name: str) -> Config:
     """The configuration of this name."""
     if name not in RECIPES:
-        close = difflib.get_close_matches(name, RECIPES, n=1)
+        close = difflib.get_close_matches(name, RECIPES, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}?" if close else "`qkv recipes` lists them"
         raise ConfigError(f"no recipe is called {name!r}; {hint}")
     return RECIPES[name]()

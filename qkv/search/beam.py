@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from qkv.errors import NotFiniteError
 from qkv.search.step import Hypothesis, Limits, S, Step
 
 Penalty = Callable[[int], float]
@@ -38,6 +39,8 @@ def beam_search(
         # A beam of one that lost no sentence goes on as it stands: nothing needs to be copied.
         if width > 1 or sentences is not None:
             state = state.select(hypotheses_R, sentences)
+    if not all(beam.found):
+        raise NotFiniteError
     return [sorted(found, key=lambda one: -one.score)[:keep] for found in beam.found]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from qkv.errors import ConfigError
+from qkv.errors import ConfigError, NotFiniteError
 from qkv.search.step import Hypothesis, Limits, S, Step
 
 _COLDEST = 1e-6
@@ -56,6 +56,8 @@ def sample(
         log_probability_RV = logits_RV.log_softmax(1)
         logits_RV.index_fill_(1, forbidden, -torch.inf)
         chance_RV = _narrowed(logits_RV / sampling.temperature, sampling).softmax(1)
+        if chance_RV.isnan().any():
+            raise NotFiniteError
         token_R1 = torch.multinomial(chance_RV.to(generator.device), 1, generator=generator).to(logits_RV.device)
         gained = log_probability_RV.gather(1, token_R1).flatten().tolist()
         last = token_R1.flatten()

@@ -218,8 +218,10 @@ class _Training:
                 self.report()
             if self.at(options.validate_every):
                 self.validate()
-            # With patience, the run may end with what is the best now.
-            if self.at(options.save_every) or (options.patience is not None and self.best_step == self.step):
+            # With patience, the run may end with what is the best now. Among bad steps nothing is saved: whoever goes
+            # on more carefully should do so from before them.
+            due = self.at(options.save_every) or (options.patience is not None and self.best_step == self.step)
+            if due and not self.bad_steps:
                 self.save()
             if self.stopped_early:
                 self.line.say(
@@ -290,9 +292,13 @@ class _Training:
         some = ", ".join(lines[step][:_NAMED_LINES])
         raise TrainingError(
             f"{len(self.bad_steps)} steps in a row had a loss or gradient that is not finite, the last one step "
-            f"{step:,} with {some}, …; all are named in {path}. Try a smaller "
-            "training.learning_rate, more training.warmup_steps or training.clip=1; the last checkpoint is untouched"
+            f"{step:,} with {some}, …; all are named in {path}. Try a smaller training.learning_rate, more "
+            f"training.warmup_steps or training.clip=1: the same command goes on from {self._before_bad_steps()}"
         )
+
+    def _before_bad_steps(self) -> str:
+        checkpoints = self.run.checkpoints()
+        return f"step {step_of(checkpoints[-1]):,}, the last one saved" if checkpoints else "the beginning"
 
     def report(self) -> None:
         if not self.window.values["target_tokens"]:

@@ -11,6 +11,7 @@ import torch
 
 from qkv.config import Config
 from qkv.data.batches import Batches
+from qkv.errors import NotFiniteError
 from qkv.evaluate.scores import bleu
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.text.files import read_lines
@@ -50,11 +51,18 @@ class Validation:
         try:
             values = self._loss(model)
             if self.sources and self.can_score():
-                translations = Translator.of(model, self.tokenizer, self.config).translate(self.sources, beam=1)
-                values["bleu"] = bleu([one.text for one in translations], self.references)
+                values["bleu"] = self._bleu(model)
         finally:
             model.train()
         return values
+
+    def _bleu(self, model: EncoderDecoder) -> float:
+        try:
+            translations = Translator.of(model, self.tokenizer, self.config).translate(self.sources, beam=1)
+        except NotFiniteError:
+            # The loss tells as much; whether to stop is for the loop to say.
+            return 0.0
+        return bleu([one.text for one in translations], self.references)
 
     def _loss(self, model: EncoderDecoder) -> dict[str, float]:
         total = surprise = tokens = 0.0

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qkv.errors import ConfigError, MissingExtraError, TextError
-from qkv.evaluate import METRICS, bleu, score, split_compounds
+from qkv.evaluate import bleu, score, split_compounds
 from qkv.evaluate.scores import moses_tokenizer
 
 # Few words, so that n-grams match by chance; letters only, so that every tokenizer splits at white space alone.
@@ -59,7 +59,7 @@ def test_bleu_is_its_formula(corpus: list[tuple[str, str]]) -> None:
 def test_the_papers_bleu_is_the_formula_without_smoothing(corpus: list[tuple[str, str]]) -> None:
     hypotheses, references = map(list, zip(*corpus, strict=True))
     expected = plain_bleu([line.split() for line in hypotheses], [line.split() for line in references], smooth=False)
-    assert METRICS["paper"](hypotheses, references, "de").value == pytest.approx(expected)
+    assert score(hypotheses, references, language="de")["paper"].value == pytest.approx(expected)
 
 
 def test_a_case_by_hand() -> None:
@@ -202,3 +202,9 @@ def test_scoring_imports_nothing_heavy_before_it_scores() -> None:
     program = "import sys, qkv.evaluate; print({'torch', 'sacrebleu', 'sacremoses', 'numpy'} & set(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "set()"
+
+
+def test_without_a_language_only_the_paper_s_flavour_is_left_out() -> None:
+    scores = score(["ein Test"], ["ein Test"], language=None)
+    assert scores.keys() == {"bleu", "chrf"}
+    assert score(["ein Test"], ["ein Test"], language="de").keys() == {"bleu", "chrf", "paper"}

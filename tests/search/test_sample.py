@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from qkv.errors import ConfigError
+from qkv.errors import ConfigError, NotFiniteError
 from qkv.search.beam import beam_search
 from qkv.search.sample import Sampling, sample
 from qkv.search.step import Hypothesis, Limits
@@ -133,3 +133,16 @@ def test_limits_are_kept_and_what_they_cut_off_is_not_complete() -> None:
 def test_impossible_wishes_are_refused(how: dict[str, float], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         Sampling(**how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [1, 3, None])
+def test_a_model_whose_scores_are_no_numbers_is_told(width: int | None) -> None:
+    def step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
+        return torch.full((len(last), 6), torch.nan), state
+
+    rules = Limits(begin=BEGIN, end=END, longest=[4, 4])
+    with pytest.raises(NotFiniteError, match="not finite"):
+        if width is None:
+            sample(step, Prefixes.of(1, 2), rules, Sampling(), generator=torch.Generator())
+        else:
+            beam_search(step, Prefixes.of(1, 2), rules, width=width, penalty=float)

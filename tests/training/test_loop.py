@@ -459,6 +459,20 @@ def test_after_bad_steps_the_same_run_goes_on_more_carefully(
     assert toy.reports(tmp_path / "run", "skipped") == []
 
 
+@pytest.mark.parametrize(
+    ("bad", "saved", "from_where"),
+    [({7, 8, 9}, ["step-0000004"], "step 4, the last one saved"), ({1, 2, 3}, [], "the beginning")],
+)
+def test_among_bad_steps_nothing_is_saved(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, bad: set[int], saved: list[str], from_where: str
+) -> None:
+    """Whoever goes on more carefully does so from before them; the eighth step would have been saved."""
+    with_bad_steps(monkeypatch, bad)
+    with pytest.raises(TrainingError, match=f"the same command goes on from {from_where}"):
+        train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"save_every": 4}))
+    assert [path.name for path in RunDirectory(tmp_path / "run").checkpoints()] == saved
+
+
 def test_a_bad_step_right_after_resuming_is_only_left_out(
     tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
