@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -22,10 +23,9 @@ from qkv.layers.visibility import Visible
 
 WIDEST = 128
 """The most positions, and the widest head, that a tile holds."""
-
-
-FORWARD = {"num_warps": 8, "num_stages": 3}
-BACKWARD = {"num_warps": 8, "num_stages": 3}
+WARPS = 8
+STAGES = 3
+"""Heads whose numbers are on their way at once; more were not faster on an H200."""
 PROGRAMS = 512
 """At least so many, if the heads allow: enough for every processor of a large GPU to have a few."""
 
@@ -41,7 +41,25 @@ def tiled(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Vis
 def _fits(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor) -> bool:
     E, U = query_RHWE.size(3), value_RHKU.size(3)
     powers_of_two = all(size >= 16 and size & (size - 1) == 0 for size in (E, U))
-    return powers_of_two and max(query_RHWE.size(2), key_RHKE.size(2), E, U) <= WIDEST
+    if not powers_of_two or max(query_RHWE.size(2), key_RHKE.size(2), E, U) > WIDEST:
+        return False
+    return _stages(query_RHWE, key_RHKE, value_RHKU, value_RHKU) > 0
+
+
+def _stages(*tiles_RHWE: Tensor) -> int:
+    """How many heads' tiles a processor's own memory holds at once, beside one of scores."""
+    first = tiles_RHWE[0]
+    scores = WIDEST * WIDEST * first.element_size()
+    of_a_head = sum(WIDEST * tile.size(3) * tile.element_size() for tile in tiles_RHWE)
+    return min(STAGES, (_own_memory(first.device) - scores) // of_a_head)
+
+
+@lru_cache
+def _own_memory(device: torch.device) -> int:
+    """Bytes that one processor of the GPU has for one program."""
+    if device.type != "cuda":
+        return 1 << 30
+    return int(torch.cuda.get_device_properties(device).shared_memory_per_block_optin)  # type: ignore[attr-defined]
 
 
 class _Tiled(torch.autograd.Function):
@@ -64,7 +82,8 @@ class _Tiled(torch.autograd.Function):
         _attend[(R, H // heads)](
             query_RHWE, key_RHKE, value_RHKU, looking_RW, seen_RK, mixed_RHWU,
             *_strides(query_RHWE, key_RHKE, value_RHKU, mixed_RHWU),
-            **_sizes(query_RHWE, value_RHKU, later), HEADS=heads, **FORWARD,
+            **_sizes(query_RHWE, value_RHKU, later), HEADS=heads,
+            num_warps=WARPS, num_stages=_stages(query_RHWE, key_RHKE, value_RHKU),
         )  # fmt: skip
         ctx.save_for_backward(query_RHWE, key_RHKE, value_RHKU, looking_RW, seen_RK)
         ctx.later = later
@@ -80,7 +99,8 @@ class _Tiled(torch.autograd.Function):
         _attend_gradients[(R, H // heads)](
             query_RHWE, key_RHKE, value_RHKU, looking_RW, seen_RK, gradient_RHWU, *made,
             *_strides(query_RHWE, key_RHKE, value_RHKU, gradient_RHWU, *made),
-            **_sizes(query_RHWE, value_RHKU, ctx.later), HEADS=heads, **BACKWARD,
+            **_sizes(query_RHWE, value_RHKU, ctx.later), HEADS=heads,
+            num_warps=WARPS, num_stages=_stages(query_RHWE, key_RHKE, value_RHKU, gradient_RHWU),
         )  # fmt: skip
         return *made, None, None, None
 

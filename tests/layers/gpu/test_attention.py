@@ -135,3 +135,25 @@ def test_with_projections_around_it_all_gradients_are_those_of_the_plain_part(
     query, memory = plain.look(x, place)
     made.append(results([plain(query, memory, visible)], [x, *plain.parameters()]))
     agree(made[1], made[0], factor=2)
+
+
+@pytest.mark.parametrize(
+    ("own_memory", "width", "precision", "stages"),
+    [
+        (232_448, 64, torch.bfloat16, 3),  # an H200
+        (166_912, 64, torch.bfloat16, 2),  # an A100
+        (101_376, 64, torch.bfloat16, 1),  # an RTX 4090
+        (232_448, 128, torch.bfloat16, 1),
+        (232_448, 64, torch.float32, 1),
+        (101_376, 64, torch.float32, 0),
+    ],
+)
+def test_no_more_is_asked_of_a_gpu_than_it_has(
+    monkeypatch: pytest.MonkeyPatch, own_memory: int, width: int, precision: torch.dtype, stages: int
+) -> None:
+    from qkv.layers.gpu import attention
+
+    monkeypatch.setattr(attention, "_own_memory", lambda _: own_memory)
+    tile = torch.zeros(1, 1, 16, width, dtype=precision)
+    assert attention._stages(tile, tile, tile, tile) == stages
+    assert attention._fits(tile, tile, tile) == (stages > 0)
