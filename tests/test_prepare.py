@@ -114,11 +114,65 @@ def test_every_bad_line_is_told_with_its_rule(tmp_path: Path) -> None:
     rules = prepared.report["training"]["dropped"]
     assert {rule: found["count"] for rule, found in rules.items()} == expected
     assert rules["duplicate"]["first"] == [{"file": str(path), "line": 55}, {"file": str(path), "line": 56}]
-    assert prepared.report["training"]["repaired"]["byte-order mark"] == 1
     assert prepared.report["training"]["pairs"] + prepared.report["validation"]["pairs"] == 100
     summary = prepared.summary()
     for rule in expected:
         assert rule in summary
+
+
+def test_every_mended_line_is_told_with_what_it_was_mended_of(tmp_path: Path) -> None:
+    pairs = [(source.encode(), target.encode()) for source, target in sentences(60)]
+    mended = {
+        1: (b"\xef\xbb\xbfthe first", b"le premier"),
+        4: (b"two  spaces", b"deux\xc2\xa0espaces"),
+        7: (b"a be\x07ll", b"une cloche"),
+        9: (b"cafe\xcc\x81", b"caf\xc3\xa9 noir\r"),
+    }
+    for number, pair in mended.items():
+        pairs.insert(number - 1, pair)
+    files = [tmp_path / name for name in ("b.en", "b.fr", "a.tsv")]
+    for side in (0, 1):
+        files[side].write_bytes(b"".join(pair[side] + b"\n" for pair in pairs))
+    extra = b"three\ttrois\tCC-BY\tJos\xe9\nfour\tquatre\t\n\tno source\tlost with its line\n"
+    files[2].write_bytes(b"a\tb \n" + extra)
+    prepared = prepare(files, tmp_path / "out", CONFIG.with_changes(data={"held_out": 1}))
+    told = gzip.decompress((tmp_path / "out" / "mended.tsv.gz").read_bytes())
+    rows = [row.split(b"\t", 4) for row in told.removesuffix(b"\n").split(b"\n")]
+    assert rows[0] == [b"file", b"line", b"column", b"rule", b"lost text"]
+    assert [(Path(row[0].decode()).name, int(row[1]), *row[2:]) for row in rows[1:]] == [
+        ("b.en", 1, b"", b"byte-order mark", b""),
+        ("b.en", 4, b"", b"white space", b""),
+        ("b.fr", 4, b"", b"white space", b""),
+        ("b.en", 7, b"", b"control character", b""),
+        ("b.en", 9, b"", b"composition", b""),
+        ("b.fr", 9, b"", b"carriage return", b""),
+        ("a.tsv", 1, b"2", b"white space", b""),
+        ("a.tsv", 2, b"", b"more columns", b"CC-BY\tJos\xe9"),
+        ("a.tsv", 3, b"", b"more columns", b""),
+    ]
+    report = prepared.report["training"]["mended"]
+    assert report["white space"] == {
+        "count": 3,
+        "first": [
+            {"file": str(files[0]), "line": 4},
+            {"file": str(files[1]), "line": 4},
+            {"file": str(files[2]), "line": 1, "column": 2},
+        ],
+    }
+    assert {rule: found["count"] for rule, found in report.items()} == Counter(row[3].decode() for row in rows[1:])
+    summary = prepared.summary()
+    assert "b.en:4, b.fr:4, a.tsv:1 (column 2); made single spaces" in summary
+    assert "a.tsv:2, 3; only the first two are read" in summary
+    assert f"every line mended stands in {tmp_path / 'out' / 'mended.tsv.gz'}" in summary
+
+
+def test_many_mended_lines_are_counted_and_the_first_are_named(tmp_path: Path) -> None:
+    corpus = write_tsv(tmp_path / "corpus.tsv", [(source, f"{target}\r") for source, target in sentences(300)])
+    prepared = prepare([corpus], tmp_path / "out", CONFIG)
+    found = prepared.report["training"]["mended"]["carriage return"]
+    assert found["count"] == 300
+    assert [place["line"] for place in found["first"]] == [*range(1, 21)]
+    assert len(gzip.decompress((tmp_path / "out" / "mended.tsv.gz").read_bytes()).splitlines()) == 301
 
 
 def test_line_numbers_are_those_of_each_file(tmp_path: Path) -> None:
@@ -153,6 +207,19 @@ def test_each_training_pair_is_found_where_the_user_wrote_it(tmp_path: Path) -> 
     found = [written[file][int(line) - 1] for file, _, line in (place.rpartition(":") for place in places)]
     assert found == texts(prepared, "train")
     assert {place.rpartition(":")[0] for place in places} == written.keys()
+
+
+def test_data_of_an_older_version_tells_what_it_knows(tmp_path: Path, corpus: Path) -> None:
+    prepare([corpus], tmp_path / "out", CONFIG)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    for part in ("training", "validation"):
+        del report[part]["mended"]
+        report[part]["repaired"] = {"white space": 3}
+    manifest = json.loads((tmp_path / "out" / "prepared.json").read_text())
+    del manifest["files"]["report.json"]
+    (tmp_path / "out" / "prepared.json").write_text(json.dumps(manifest))
+    (tmp_path / "out" / "report.json").write_text(json.dumps(report))
+    assert "300 pairs read" in prepare([corpus], tmp_path / "out", CONFIG).summary()
 
 
 def test_data_of_an_older_version_counts_lines_over_all_files(tmp_path: Path, corpus: Path) -> None:
@@ -195,11 +262,15 @@ def test_the_file_or_column_to_blame_is_told(tmp_path: Path) -> None:
 
 
 def dirty(path: Path) -> Path:
-    """A corpus of several chunks with duplicates far apart and a share of bad lines."""
+    """A corpus of several chunks with duplicates far apart and a share of lines that are bad or to be mended."""
     pairs = sentences(700)
     generator = random.Random(5)
     rows = [
         pairs[generator.randrange(700)] if n % 3 else ("", "x") if n % 7 == 0 else pairs[n % 700] for n in range(900)
+    ]
+    rows = [
+        (f"{source} ", f"{target}\tnote {n}") if n % 5 == 0 else (source, target)
+        for n, (source, target) in enumerate(rows)
     ]
     return write_tsv(path, rows)
 

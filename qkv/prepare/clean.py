@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from qkv.config import DataConfig
-from qkv.prepare.report import DropLog, Part, Tally
+from qkv.prepare.report import LineLog, Part, Tally
 from qkv.prepare.workers import Workers
 from qkv.progress import Progress
-from qkv.text.cleaning import PAIR_RULES, clean
+from qkv.text.cleaning import PAIR_RULES, Repair, clean
 from qkv.text.files import Fault, PairFile, RawPair
 
 _CHUNK_PAIRS = 4096
@@ -86,7 +85,7 @@ class CleanCorpus:
     def count(self, fate: str) -> int:
         return sum(int((fates == FATES.index(fate)).sum()) for _, _, fates in self.blocks())
 
-    def log_fates(self, log: DropLog) -> None:
+    def log_fates(self, log: LineLog) -> None:
         """Tells the log of all pairs whose fate is to be left out."""
         with self.file("lines").open("rb") as file:
             for _, _, fates in self.blocks():
@@ -108,7 +107,7 @@ def clean_corpus(
     data: DataConfig,
     rules: Sequence[str],
     workers: Workers,
-    log: DropLog,
+    log: LineLog,
 ) -> CleanCorpus:
     """Cleans the parts of a corpus into files that begin with `stem`; `rules` are names of rules of a pair."""
     tally = Tally()
@@ -119,9 +118,10 @@ def clean_corpus(
         for result in workers.map(function, _chunks(parts, longest, tally)):
             output.write(result)
             tally.read += result.read
-            tally.repairs += result.repairs
             for line, fault in result.dropped:
                 log.drop(tally, line, fault)
+            for line, repair in result.mended:
+                log.mend(tally, line, repair)
             progress.advance(result.read)
     return corpus
 
@@ -143,7 +143,7 @@ class _Cleaned(NamedTuple):
     lines: npt.NDArray[np.int64]
     hashes: Hashes
     dropped: list[tuple[int, Fault]]
-    repairs: Counter[str]
+    mended: list[tuple[int, Repair]]
 
 
 def _chunks(parts: Sequence[PairFile], longest: int, tally: Tally) -> Iterator[_Chunk]:
@@ -154,7 +154,7 @@ def _chunks(parts: Sequence[PairFile], longest: int, tally: Tally) -> Iterator[_
         size = 0
         for pair in part.pairs(longest):
             pairs.append(pair)
-            size += len(pair.source) + len(pair.target)
+            size += len(pair.source) + len(pair.target) + len(pair.further or b"")
             if len(pairs) >= _CHUNK_PAIRS or size >= _CHUNK_BYTES:
                 yield _Chunk(line, pairs)
                 line += len(pairs)
@@ -165,21 +165,22 @@ def _chunks(parts: Sequence[PairFile], longest: int, tally: Tally) -> Iterator[_
 
 
 def _clean_chunk(chunk: _Chunk, *, data: DataConfig, rules: tuple[str, ...]) -> _Cleaned:
-    repairs: Counter[str] = Counter()
     table = {name: PAIR_RULES[name] for name in rules}
     dropped: list[tuple[int, Fault]] = []
+    mended: list[tuple[int, Repair]] = []
     kept: list[str] = []
     lines: list[int] = []
     for line, raw in enumerate(chunk.pairs, start=chunk.first_line):
-        result = clean(raw, data, table, repairs)
+        result = clean(raw, data, table)
         if isinstance(result, Fault):
             dropped.append((line, result))
         else:
-            kept += result
+            kept += result.pair
             lines.append(line)
+            mended += [(line, repair) for repair in result.repairs]
     text = "".join(f"{source}\t{target}\n" for source, target in zip(kept[::2], kept[1::2], strict=True))
     hashes = text_hashes(kept).reshape(-1, 2)
-    return _Cleaned(len(chunk.pairs), text.encode(), np.array(lines, np.int64), hashes, dropped, repairs)
+    return _Cleaned(len(chunk.pairs), text.encode(), np.array(lines, np.int64), hashes, dropped, mended)
 
 
 class _Output:

@@ -30,6 +30,7 @@ MANIFEST = "prepared.json"
 REPORT = "report.json"
 TOKENIZER = "tokenizer.model"
 DROPPED = "dropped.tsv.gz"
+MENDED = "mended.tsv.gz"
 WORK = "work"
 
 _FORMAT = 1
@@ -98,7 +99,7 @@ class Prepared:
     def summary(self) -> str:
         """What was kept, left out and mended, for a person."""
         again = f"{self.directory} holds this already; used as it is\n" if self.reused else ""
-        return again + summarise(self.report, str(self.directory / DROPPED))
+        return again + summarise(self.report, dropped=self.directory / DROPPED, mended=self.directory / MENDED)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from qkv.config import Config, TextConfig
 from qkv.data.corpus import CorpusWriter, Sentences
 from qkv.errors import ConfigError
 from qkv.prepare.clean import FATES, CleanCorpus, CleanText
-from qkv.prepare.report import DropLog
+from qkv.prepare.report import LineLog
 from qkv.prepare.workers import Workers, run_apart
 from qkv.progress import Progress, clear, write_line
 from qkv.text.files import Fault
@@ -58,7 +58,7 @@ def fitting_tokenizer(path: Path, config: TextConfig) -> Tokenizer:
 class Encoder:
     """Turns clean pairs into ids and writes them to the corpora `train` and `valid`."""
 
-    def __init__(self, directory: Path, tokenizer: Path, config: Config, workers: Workers, log: DropLog) -> None:
+    def __init__(self, directory: Path, tokenizer: Path, config: Config, workers: Workers, log: LineLog) -> None:
         self._model = _Model(str(tokenizer), hashlib.sha256(tokenizer.read_bytes()).hexdigest())
         self._config = config
         self._workers = workers

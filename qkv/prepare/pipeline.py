@@ -13,6 +13,7 @@ from qkv.prepare.check import check_request
 from qkv.prepare.clean import CleanCorpus, clean_corpus
 from qkv.prepare.directory import (
     DROPPED,
+    MENDED,
     REPORT,
     TOKENIZER,
     WORK,
@@ -28,7 +29,7 @@ from qkv.prepare.directory import (
 )
 from qkv.prepare.duplicates import mark_duplicates
 from qkv.prepare.encode import Encoder, fitting_tokenizer, learn_vocabulary
-from qkv.prepare.report import DropLog, Places, reasons
+from qkv.prepare.report import LineLog, Places, reasons
 from qkv.prepare.split import find_overlap, hold_out
 from qkv.prepare.workers import Workers, cores
 from qkv.storage import explained
@@ -68,7 +69,7 @@ def prepare(
             with (
                 workplace(output, space_needed(files)) as place,
                 Workers(workers or min(cores(), 1 + text_bytes(files) // _BYTES_A_WORKER)) as pool,
-                DropLog(place / DROPPED) as log,
+                LineLog(dropped=place / DROPPED, mended=place / MENDED) as log,
             ):
                 report, places = _Preparation(place, config, pool, log).run(files, valid, test, tokenizer)
                 write_json(place / REPORT, report)
@@ -82,7 +83,7 @@ class _Preparation:
     place: Path
     config: Config
     workers: Workers
-    log: DropLog
+    log: LineLog
 
     def run(
         self, files: Sequence[Path], valid: Sequence[Path], test: Sequence[Path], tokenizer: Path | None
@@ -156,7 +157,7 @@ class _Preparation:
         return results
 
 
-_NOTHING: dict[str, Any] = {"read": 0, "dropped": {}, "repaired": {}}
+_NOTHING: dict[str, Any] = {"read": 0, "dropped": {}, "mended": {}}
 
 
 def _require_some(corpus: CleanCorpus, name: str) -> None:

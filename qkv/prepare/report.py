@@ -1,18 +1,19 @@
-"""What happened to every line: a log of all that were left out, counts of the rules, and a summary of both."""
+"""What happened to every line: a log of all that were left out or mended, counts of the rules, and a summary."""
 
 from __future__ import annotations
 
 import bisect
+import contextlib
 import gzip
 import io
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
-from qkv.text.cleaning import REPAIRS
+from qkv.text.cleaning import REPAIRS, Repair
 from qkv.text.files import Fault, Side
 
 _FIRST = 20
@@ -63,53 +64,73 @@ class Places:
         return cls([Part(**part) for part in parts])
 
 
+class Found:
+    """What was found in lines of one corpus: how often, and where first."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._first: dict[str, list[Place]] = {}
+
+    def add(self, rule: str, place: Place) -> None:
+        self.counts[rule] += 1
+        first = self._first.setdefault(rule, [])
+        if len(first) < _FIRST:
+            first.append(place)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            rule: {"count": count, "first": first_places(self._first[rule])}
+            for rule, count in sorted(self.counts.items())
+        }
+
+
 class Tally:
     """Counts of one corpus: lines read, left out by each rule, and mended."""
 
     def __init__(self) -> None:
         self.places = Places()
         self.read = 0
-        self.repairs: Counter[str] = Counter()
-        self.dropped: Counter[str] = Counter()
-        self.first: dict[str, list[dict[str, Any]]] = {}
+        self.dropped = Found()
+        self.mended = Found()
 
     def as_json(self) -> dict[str, Any]:
-        rules = {rule: {"count": count, "first": self.first[rule]} for rule, count in sorted(self.dropped.items())}
-        return {"read": self.read, "dropped": rules, "repaired": dict(sorted(self.repairs.items()))}
+        return {"read": self.read, "dropped": self.dropped.as_json(), "mended": self.mended.as_json()}
 
 
-class DropLog:
-    """Writes every line that is left out, with its file, number and rule, and counts it."""
+class LineLog:
+    """Writes every line that is left out or mended, with its file, number and rule, and counts it."""
 
-    def __init__(self, path: Path) -> None:
-        self._raw = path.open("wb")
-        # Without name and time, so that the same drops give the same bytes.
-        packed = gzip.GzipFile(filename="", fileobj=self._raw, mode="wb", mtime=0)
-        buffered = io.BufferedWriter(packed)
-        self._text = io.TextIOWrapper(buffered, encoding="utf-8", errors="surrogateescape", newline="")
+    def __init__(self, *, dropped: Path, mended: Path) -> None:
+        self._paths = (dropped, mended)
+        self._files = contextlib.ExitStack()
 
-    def __enter__(self) -> DropLog:
-        self._text.write("file\tline\tcolumn\trule\n")
+    def __enter__(self) -> LineLog:
+        with contextlib.ExitStack() as opened:
+            self._dropped, self._mended = (opened.enter_context(_table(path)) for path in self._paths)
+            self._files = opened.pop_all()
+        self._dropped.write("file\tline\tcolumn\trule\n")
+        self._mended.write("file\tline\tcolumn\trule\tlost text\n")
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Ends the file; nothing more can be logged."""
-        try:
-            self._text.close()
-        finally:
-            self._raw.close()
+        """Ends the files; nothing more can be logged."""
+        self._files.close()
 
     def drop(self, tally: Tally, line: int, fault: Fault) -> None:
-        """Counts one line of the corpus that `tally` is for."""
+        """Counts one line of the corpus that `tally` is for, which is left out."""
         place = tally.places.find(line, fault.side)
-        self._text.write(f"{place.file}\t{place.line}\t{place.column or ''}\t{fault.rule}\n")
-        tally.dropped[fault.rule] += 1
-        first = tally.first.setdefault(fault.rule, [])
-        if len(first) < _FIRST:
-            first.append(place.as_json())
+        self._dropped.write(f"{_columns(place)}\t{fault.rule}\n")
+        tally.dropped.add(fault.rule, place)
+
+    def mend(self, tally: Tally, line: int, repair: Repair) -> None:
+        """Counts one line of the corpus that `tally` is for, which is used as it was mended."""
+        place = tally.places.find(line, repair.side)
+        lost = repair.lost.decode(errors="surrogateescape")
+        self._mended.write(f"{_columns(place)}\t{repair.rule}\t{lost}\n")
+        tally.mended.add(repair.rule, place)
 
 
 def first_places(places: Sequence[Place]) -> list[dict[str, Any]]:
@@ -128,11 +149,12 @@ def named(first: Sequence[Mapping[str, Any]], count: int) -> str:
 
 def reasons(tally: Tally) -> str:
     """Why lines were left out, in one line: `empty 3, duplicate 1`."""
-    return ", ".join(f"{rule} {count:,}" for rule, count in tally.dropped.most_common()) or "there was nothing in them"
+    counts = tally.dropped.counts.most_common()
+    return ", ".join(f"{rule} {count:,}" for rule, count in counts) or "there was nothing in them"
 
 
-def summarise(report: Mapping[str, Any], dropped: str) -> str:
-    """A report as a person reads it."""
+def summarise(report: Mapping[str, Any], *, dropped: Path, mended: Path) -> str:
+    """A report as a person reads it; `dropped` and `mended` are the files that it names for more."""
     training, validation = report["training"], report["validation"]
     cuts = report["segmentations"]
     kept = f"{training['pairs'] // cuts:,} for training{f' in {cuts} cuts each' if cuts > 1 else ''}"
@@ -141,11 +163,12 @@ def summarise(report: Mapping[str, Any], dropped: str) -> str:
         f"{validation['pairs']:,} for validation, {sum(_counts(training)):,} left out"
     ]
     for name in ("training", "validation"):
-        lines += _table(f"left out of {name}", report[name]["dropped"])
-        mended = report[name]["repaired"].items()
-        lines += [f"mended in {name}: {rule} in {count:,} lines ({REPAIRS[rule]})" for rule, count in mended]
+        lines += _rows(f"left out of {name}", report[name]["dropped"])
+        lines += _rows(f"mended in {name}", _repairs(report[name]), REPAIRS)
     if training["dropped"] or validation["dropped"]:
         lines.append(f"every line left out stands in {dropped}")
+    if _repairs(training) or _repairs(validation):
+        lines.append(f"every line mended stands in {mended}")
     vocabulary = report["vocabulary"]
     lines.append(
         f"vocabulary of {vocabulary['size']:,} subwords; "
@@ -156,6 +179,22 @@ def summarise(report: Mapping[str, Any], dropped: str) -> str:
     return "\n".join(lines)
 
 
+@contextlib.contextmanager
+def _table(path: Path) -> Iterator[TextIO]:
+    """A compressed file to write: without name and time, so that the same rows give the same bytes."""
+    with (
+        path.open("wb") as raw,
+        # Rows are so alike that the quickest level makes them nearly as small as the slowest.
+        gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=1) as compressed,
+        io.TextIOWrapper(io.BufferedWriter(compressed), encoding="utf-8", errors="surrogateescape", newline="") as text,
+    ):
+        yield text
+
+
+def _columns(place: Place) -> str:
+    return f"{place.file}\t{place.line}\t{place.column or ''}"
+
+
 def _line(place: Mapping[str, Any]) -> str:
     return f"{place['line']} (column {place['column']})" if "column" in place else str(place["line"])
 
@@ -164,10 +203,17 @@ def _counts(part: Mapping[str, Any]) -> list[int]:
     return [rule["count"] for rule in part["dropped"].values()]
 
 
-def _table(title: str, rules: Mapping[str, Any]) -> list[str]:
+def _repairs(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    # An older version counted them and did not keep their places; its data is as good to train on.
+    repairs: Mapping[str, Any] = part.get("mended", {})
+    return repairs
+
+
+def _rows(title: str, rules: Mapping[str, Any], how: Mapping[str, str] | None = None) -> list[str]:
     if not rules:
         return []
     rows = [f"{title}:"]
     for rule, found in sorted(rules.items(), key=lambda item: -item[1]["count"]):
-        rows.append(f"  {rule:<22}{found['count']:>12,}   {named(found['first'], found['count'])}")
+        done = f"; {how[rule]}" if how else ""
+        rows.append(f"  {rule:<22}{found['count']:>12,}   {named(found['first'], found['count'])}{done}")
     return rows

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from qkv.config import DataConfig
@@ -31,6 +30,21 @@ class Pair(NamedTuple):
 
     source: str
     target: str
+
+
+class Repair(NamedTuple):
+    """What a line was mended of, on which side where that is one, and the text that this lost, where it is any."""
+
+    rule: str
+    side: Side | None
+    lost: bytes = b""
+
+
+class Mended(NamedTuple):
+    """A pair that is used, and what it was mended of."""
+
+    pair: Pair
+    repairs: Sequence[Repair] = ()
 
 
 SideRule = Callable[[str, DataConfig], bool]
@@ -71,8 +85,8 @@ def normalise(text: str) -> str:
     return unicodedata.normalize("NFC", _fold(text))
 
 
-def clean(raw: RawPair, data: DataConfig, rules: Mapping[str, PairRule], repairs: Counter[str]) -> Pair | Fault:
-    """The pair mended, or what a rule of a side or one of `rules` leaves it out for; counts repairs of what stays."""
+def clean(raw: RawPair, data: DataConfig, rules: Mapping[str, PairRule]) -> Mended | Fault:
+    """The pair mended, or what a rule of a side or one of `rules` leaves it out for."""
     if raw.fault is not None:
         return raw.fault
     source, target = _decoded(raw.source, "source"), _decoded(raw.target, "target")
@@ -88,12 +102,12 @@ def clean(raw: RawPair, data: DataConfig, rules: Mapping[str, PairRule], repairs
     for name, rule in rules.items():
         if rule(pair, data):
             return Fault(name, None)
-    for before, after in ((source, pair.source), (target, pair.target)):
-        if before != after:
-            repairs.update(_repairs(before))
-    if raw.more_columns:
-        repairs["more columns"] += 1
-    return pair
+    if raw.further is None and pair == (source, target):
+        return Mended(pair)
+    repairs = [*_repairs(source, "source"), *_repairs(target, "target")]
+    if raw.further is not None:
+        repairs.append(Repair("more columns", None, raw.further))
+    return Mended(pair, repairs)
 
 
 def _decoded(text: bytes, side: Side) -> str | Fault:
@@ -105,8 +119,8 @@ def _decoded(text: bytes, side: Side) -> str | Fault:
         return Fault("broken UTF-8", side)
 
 
-def _repairs(text: str) -> list[str]:
-    """The names of the repairs that a text needs."""
+def _repairs(text: str, side: Side) -> Iterator[Repair]:
+    """The repairs that a text needs."""
     stripped = text.removesuffix("\r")
     visible = _CONTROL.sub("", stripped.replace(_BYTE_ORDER_MARK, ""))
     needed = {
@@ -116,7 +130,7 @@ def _repairs(text: str) -> list[str]:
         "white space": visible != visible.strip() or _FOLDED.search(visible) is not None,
         "composition": not unicodedata.is_normalized("NFC", visible),
     }
-    return [name for name, is_needed in needed.items() if is_needed]
+    return (Repair(rule, side) for rule, is_needed in needed.items() if is_needed)
 
 
 def _fold(text: str) -> str:

@@ -40,12 +40,15 @@ class Fault(NamedTuple):
 
 
 class RawPair(NamedTuple):
-    """One line of a corpus as it stands in the file; `fault` tells what already makes it unusable."""
+    """One line of a corpus as it stands in the file; `fault` tells what already makes it unusable.
+
+    `further` is what stands behind the tab after the target, where there is one.
+    """
 
     source: bytes
     target: bytes
     fault: Fault | None = None
-    more_columns: bool = False
+    further: bytes | None = None
 
 
 class PairFile:
@@ -128,9 +131,9 @@ def _tabbed_pairs(path: Path, longest: int) -> Iterator[RawPair]:
     with open_text(path) as stream, _told(str(path)):
         for line, whole in _marked_lines(stream, longest, path):
             source, tab, rest = line.partition(b"\t")
-            target, more, _ = rest.partition(b"\t")
+            target, second_tab, further = rest.partition(b"\t")
             rule = "too long" if not whole else None if tab else "missing column"
-            yield RawPair(source, target, Fault(rule, None) if rule else None, bool(more))
+            yield RawPair(source, target, Fault(rule, None) if rule else None, further if second_tab else None)
 
 
 def _parallel_pairs(source: Path, target: Path, longest: int) -> Iterator[RawPair]:

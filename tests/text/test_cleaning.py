@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from qkv.config import DataConfig
-from qkv.text.cleaning import FAULTS, PAIR_RULES, REPAIRS, SIDE_RULES, Pair, clean, normalise
+from qkv.text.cleaning import FAULTS, PAIR_RULES, REPAIRS, SIDE_RULES, Mended, Pair, Repair, clean, normalise
 from qkv.text.files import Fault, RawPair, Side
 
 DATA = DataConfig(max_bytes=200, max_ratio=3.0)
 
 
-def cleaned(source: str | bytes, target: str | bytes, data: DataConfig = DATA) -> tuple[Pair | Fault, Counter[str]]:
-    repairs: Counter[str] = Counter()
+def cleaned(source: str | bytes, target: str | bytes, data: DataConfig = DATA) -> Mended | Fault:
     raw = [side if isinstance(side, bytes) else side.encode() for side in (source, target)]
-    return clean(RawPair(raw[0], raw[1]), data, PAIR_RULES, repairs), repairs
+    return clean(RawPair(raw[0], raw[1]), data, PAIR_RULES)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +41,8 @@ def cleaned(source: str | bytes, target: str | bytes, data: DataConfig = DATA) -
 def test_each_rule_names_itself_and_the_side_to_blame(
     source: str | bytes, target: str | bytes, reason: str, side: Side | None
 ) -> None:
-    result, repairs = cleaned(source, target)
-    assert result == Fault(reason, side)
+    assert cleaned(source, target) == Fault(reason, side)
     assert reason in {*SIDE_RULES, *PAIR_RULES, *FAULTS}
-    assert not repairs
 
 
 @pytest.mark.parametrize(
@@ -60,11 +56,11 @@ def test_each_rule_names_itself_and_the_side_to_blame(
     ],
 )
 def test_good_pairs_stay_as_they_are(source: str, target: str) -> None:
-    assert cleaned(source, target) == (Pair(source, target), Counter())
+    assert cleaned(source, target) == Mended(Pair(source, target))
 
 
 def test_copies_stay_where_they_are_wanted() -> None:
-    assert cleaned("Berlin", "Berlin", DataConfig(keep_copies=True))[0] == Pair("Berlin", "Berlin")
+    assert cleaned("Berlin", "Berlin", DataConfig(keep_copies=True)) == Mended(Pair("Berlin", "Berlin"))
 
 
 @pytest.mark.parametrize(
@@ -78,20 +74,29 @@ def test_copies_stay_where_they_are_wanted() -> None:
         ("e\u0301", "é", "composition"),
     ],
 )
-def test_each_repair_is_counted(given_text: str, mended: str, repair: str) -> None:
-    assert cleaned(given_text, "other") == (Pair(mended, "other"), Counter({repair: 1}))
+def test_each_repair_is_told_with_its_side(given_text: str, mended: str, repair: str) -> None:
+    assert cleaned(given_text, "other") == Mended(Pair(mended, "other"), [Repair(repair, "source")])
+    assert cleaned("other", given_text) == Mended(Pair("other", mended), [Repair(repair, "target")])
     assert repair in REPAIRS
 
 
-def test_more_columns_are_counted() -> None:
-    repairs: Counter[str] = Counter()
-    clean(RawPair(b"a", b"b", None, more_columns=True), DATA, PAIR_RULES, repairs)
-    assert repairs == {"more columns": 1}
+def test_all_repairs_of_a_line_are_told() -> None:
+    assert cleaned("a  b\r", "\ufeffc") == Mended(
+        Pair("a b", "c"),
+        [Repair("carriage return", "source"), Repair("white space", "source"), Repair("byte-order mark", "target")],
+    )
+
+
+@pytest.mark.parametrize("further", [b"", b"c", b"c\td \xff\r"])
+def test_more_columns_are_told_with_what_they_say(further: bytes) -> None:
+    mended = Mended(Pair("a", "b"), [Repair("more columns", None, further)])
+    assert clean(RawPair(b"a", b"b", None, further), DATA, PAIR_RULES) == mended
+    assert "more columns" in REPAIRS
 
 
 def test_what_the_reader_found_comes_first() -> None:
     for fault in (Fault("missing column", None), Fault("too long", "target")):
-        assert clean(RawPair(b"\0", b"", fault), DATA, PAIR_RULES, Counter()) == fault
+        assert clean(RawPair(b"\0", b"", fault), DATA, PAIR_RULES) == fault
 
 
 def test_lone_surrogates_become_the_replacement_character() -> None:
@@ -118,6 +123,7 @@ def test_normalised_text_is_clean_whatever_came_in(text: str) -> None:
 
 @given(st.text())
 def test_a_changed_line_has_a_repair(text: str) -> None:
-    result, repairs = cleaned(text.replace("\0", ""), "another text")
-    if isinstance(result, Pair):
-        assert bool(repairs) == (result.source != text.replace("\0", ""))
+    text = text.replace("\0", "")
+    result = cleaned(text, "another text")
+    if isinstance(result, Mended):
+        assert bool(result.repairs) == (result.pair.source != text)

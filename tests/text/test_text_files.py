@@ -34,11 +34,12 @@ def test_two_files_are_pairs_plain_or_compressed(tmp_path: Path, compress: objec
 
 
 def test_a_tsv_holds_pairs_and_further_columns_are_told(tmp_path: Path) -> None:
-    table = write(tmp_path / "a.tsv", b"one\tun\ntwo\tdeux\tx\ty\nthree\n")
+    table = write(tmp_path / "a.tsv", b"one\tun\ntwo\tdeux\tx\ty\nthree\nfour\tquatre\t\n")
     assert pairs(table) == [
         RawPair(b"one", b"un"),
-        RawPair(b"two", b"deux", None, True),
+        RawPair(b"two", b"deux", None, b"x\ty"),
         RawPair(b"three", b"", Fault("missing column", None)),
+        RawPair(b"four", b"quatre", None, b""),
     ]
 
 
