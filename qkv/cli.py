@@ -16,7 +16,7 @@ from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, StorageError, TextError
 from qkv.progress import tell
 from qkv.recipes import RECIPES, recipe
-from qkv.storage import replacing
+from qkv.storage import replacing, require_utf8
 
 if TYPE_CHECKING:
     from qkv.translate import Translation
@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     options = build_parser().parse_args(argv)
     try:
+        require_utf8(sys.argv[1:] if argv is None else argv)
         options.run(options)
         # Here and not while Python ends: there, nobody would catch what goes wrong.
         print(end="", flush=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 
-from qkv.errors import StorageError
+from qkv.errors import ConfigError, StorageError
 
 _UNITS = {"GB": 1e9, "MB": 1e6, "kB": 1e3}
 
@@ -62,6 +62,16 @@ def explained(path: Path, needed: int | None = None) -> Iterator[None]:
             what = "cannot be written" if needed is None else f"needs {needed:,} bytes"
             raise StorageError(f"the disk is full: {path} {what}; make room and give the same command again") from error
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def require_utf8(names: Iterable[str | Path]) -> None:
+    """Refuses names of files that are not text: a report could not name them, nor a library of weights open them."""
+    for name in map(str, names):
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            shown = os.fsencode(name).decode(errors="backslashreplace")
+            raise ConfigError(f"the name {shown} is not UTF-8; rename it, or link to it by a name that is") from error
 
 
 def readable_size(count: int) -> str:

@@ -100,6 +100,28 @@ def test_what_was_typed_wrong_is_told(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["prepare", "NAME/train.tsv", "--output", "data"],
+        ["prepare", "train.tsv", "--output", "NAME"],
+        ["train", "train.tsv", "--output=NAME"],
+        ["train", "--data", "NAME", "--dry-run"],
+        ["translate", "NAME"],
+        ["evaluate", "NAME", "--reference", "reference.txt"],
+        ["plot", "run", "--output", "NAME"],
+        ["average", "NAME"],
+    ],
+)
+def test_a_name_that_is_not_utf_8_is_told(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [argument.replace("NAME", os.fsdecode(b"caf\xe9")) for argument in arguments]
+    one_line(command(*given), 2, r"caf\xe9", "is not UTF-8; rename it")
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize("device", ["cuda:77", "gpu", "meta", ""])
 def test_a_device_that_is_not_there_is_told(command: Command, toy_run: Path, device: str) -> None:
     one_line(command("translate", toy_run, "--device", device, given=b"a\n"), 2, "device")

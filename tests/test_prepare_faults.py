@@ -88,6 +88,19 @@ def test_what_a_look_can_tell_is_told_before_the_corpus_is_read(tmp_path: Path, 
         prepare(files, tmp_path / "out", CONFIG, valid=[tmp_path / "empty.tsv"])
 
 
+def test_names_that_are_not_utf_8_are_told_before_the_corpus_is_read(tmp_path: Path, corpus: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    with pytest.raises(ConfigError, match=r"caf\\xe9 is not UTF-8"):
+        prepare([corpus], tmp_path / name, CONFIG)
+    (tmp_path / name).mkdir()
+    moved = corpus.rename(tmp_path / name / "corpus.tsv")
+    with pytest.raises(ConfigError, match=r"caf\\xe9/corpus\.tsv is not UTF-8"):
+        prepare([moved], tmp_path / "out", CONFIG)
+    # The way out that the message names.
+    (tmp_path / "link").symlink_to(tmp_path / name)
+    prepare([tmp_path / "link" / "corpus.tsv"], tmp_path / "link" / "out", CONFIG).verify()
+
+
 def test_no_workers_at_all_are_told(tmp_path: Path, corpus: Path) -> None:
     with pytest.raises(ConfigError, match="0 workers cannot"):
         prepare([corpus], tmp_path / "out", CONFIG, workers=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ from qkv.prepare.encode import Encoder, fitting_tokenizer, learn_vocabulary
 from qkv.prepare.report import LineLog, Places, reasons
 from qkv.prepare.split import find_overlap, hold_out
 from qkv.prepare.workers import Workers, cores
-from qkv.storage import explained
+from qkv.storage import explained, require_utf8
 from qkv.text.cleaning import PAIR_RULES
 from qkv.text.files import pair_files
 
@@ -57,9 +58,11 @@ def prepare(
     if workers is not None and workers < 1:
         raise ConfigError(f"{workers} workers cannot prepare anything; give 1 or more")
     roles = {"training": files, "validation": valid, "test": test}
+    given = {**roles, "tokenizer": [tokenizer] if tokenizer is not None else []}
+    require_utf8([output, *itertools.chain(*given.values())])
     check_request(config, roles, tokenizer)
     with explained(output):
-        request = Request.of(config, {**roles, "tokenizer": [tokenizer] if tokenizer is not None else []})
+        request = Request.of(config, given)
         if (there := existing(output, request)) is not None:
             return there
         with held(output):
