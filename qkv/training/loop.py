@@ -31,30 +31,41 @@ from qkv.training.averaging import FINAL, MovingAverage
 from qkv.training.optimizer import build_optimizers, learning_rate
 from qkv.training.reports import Log, ProgressLine, Window
 from qkv.training.step import Outcome, Step
+from qkv.training.stopping import Stopping
 from qkv.training.validation import Validation
 from qkv.training.weights import Weights
 
 _NAMED_LINES = 5
 _AHEAD = 3
 """Batches made while others are computed with."""
-_REMEMBERED = ("step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best")
+_SLOW_DISK = 50e6
+"""Bytes a second that any disk writes, for as long as nothing was written to this one."""
+_COPIES = 4
+"""Tensors of a weight's size in a checkpoint, at most: itself, two moments and a moving average."""
+_REMEMBERED = (
+    "step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best", "stopped_at",
+)  # fmt: skip
 
 
-def train_run(config: Config, run: RunDirectory, prepared: Prepared) -> None:
-    """Trains until the steps are done, going on from the newest checkpoint where there is one."""
+def train_run(config: Config, run: RunDirectory, prepared: Prepared, *, deadline: float | None = None) -> None:
+    """Trains until the steps are done or it is to stop, going on from the newest checkpoint where there is one."""
     # A flipped byte in the ids would be learned without a word: reading them once is cheap beside training.
     prepared.verify()
     with run.held():
         require_same_data(run, prepared)
         run.begin(config)
         write_atomically(run.tokenizer_file, prepared.tokenizer().model)
-        training = _Training.begin(config, run, prepared)
+        training = _Training.begin(config, run, prepared, Stopping(deadline))
         try:
             if training.finished():
                 training.line.say(f"{run.path} is finished; to go on, set training.steps above {training.step}")
                 return
             training.introduce()
-            training.run_steps()
+            with training.stopping.listening():
+                training.run_steps()
+            if not training.done:
+                training.line.say(training.stopping.explain(training.step))
+                return
             training.finish()
         except torch.OutOfMemoryError as error:
             raise TrainingError(
@@ -108,6 +119,7 @@ class _Training:
     line: ProgressLine
     moving: MovingAverage | None
     prepared: Prepared
+    stopping: Stopping
     tokenizer: str
     """The fingerprint of the tokenizer."""
     step: int = 0
@@ -120,13 +132,17 @@ class _Training:
     best_step: int | None = None
     """When the validation loss was the best one."""
     validations_since_best: int = 0
+    stopped_at: list[int] = field(default_factory=list)
+    """Steps that were saved only because training stopped there: a run that never stopped does not know of them."""
+    saved_step: int = 0
+    """The step after which the newest checkpoint was written; before the first there is nothing to save."""
     begun: _Begun | None = None
     """The step whose outcome has not been asked for yet."""
     clock: float = 0.0
     """When that began."""
 
     @classmethod
-    def begin(cls, config: Config, run: RunDirectory, prepared: Prepared) -> _Training:
+    def begin(cls, config: Config, run: RunDirectory, prepared: Prepared, stopping: Stopping) -> _Training:
         """A new run, or the one that the newest sound checkpoint tells of."""
         options = config.training
         tokenizer = prepared.tokenizer()
@@ -166,11 +182,14 @@ class _Training:
             line=ProgressLine(options.steps),
             moving=moving,
             prepared=prepared,
+            stopping=stopping,
             tokenizer=tokenizer.fingerprint,
         )
         for name in _REMEMBERED:
             setattr(training, name, state.get(name, getattr(training, name)))
         training.window = Window(state.get("window"))
+        training.saved_step = training.step
+        stopping.expect("save", sum(tensor.nbytes for tensor in weights.exact.values()) * _COPIES / _SLOW_DISK)
         return training
 
     @property
@@ -209,6 +228,9 @@ class _Training:
             return
         self.clock = time.perf_counter()
         for batch in self._prefetched():
+            if self.stopping.now(still_to_do=self._due_after(self.step + 1)):
+                self.stop()
+                return
             self.update(batch)
             if not self.pause():
                 continue
@@ -229,8 +251,22 @@ class _Training:
                 break
             # What was done beside training is not its time.
             self.clock = time.perf_counter()
-        if not self.run.checkpoints() or step_of(self.run.checkpoints()[-1]) != self.step:
+        if self.saved_step != self.step:
             self.save()
+
+    def stop(self) -> None:
+        """Saves the last step, so that training can go on right after it."""
+        self.account()
+        self.take_step.queue.wait()
+        if self.saved_step != self.step:
+            self.stopped_at.append(self.step)
+            self.save()
+
+    def _due_after(self, step: int) -> tuple[str, ...]:
+        """What is done after a step, if training stops there."""
+        options = self.config.training
+        validates = step % options.validate_every == 0 or step == options.steps
+        return ("validation", "save") if validates else ("save",)
 
     def at(self, every: int) -> bool:
         return self.step % every == 0 or self.step == self.config.training.steps
@@ -256,6 +292,7 @@ class _Training:
         now = time.perf_counter()
         seconds, self.clock = now - self.clock, now
         self.seconds += seconds
+        self.stopping.took("step", seconds)
         if not outcome.finite:
             self._bad_step(begun.step, outcome)
             return
@@ -305,8 +342,10 @@ class _Training:
         self.window = Window()
 
     def validate(self) -> None:
+        begun = time.monotonic()
         with nullcontext() if self.moving is None else self.weights.replaced_by(self.moving.tensors):
             values = self.validation.run(self.model)
+        self.stopping.took("validation", time.monotonic() - begun)
         self.log.write("validation", self.step, **values, seconds=self.seconds)
         self.line.validation(self.step, values)
         if values["loss"] < (math.inf if self.best_loss is None else self.best_loss):
@@ -315,6 +354,7 @@ class _Training:
             self.validations_since_best += 1
 
     def save(self) -> None:
+        begun = time.monotonic()
         tensors: dict[str, Mapping[str, Tensor]] = {
             "weights": self.weights.exact,
             "optimizer": _optimizer_tensors(self.weights, self.optimizers),
@@ -323,8 +363,13 @@ class _Training:
             tensors["moving"] = self.moving.tensors
         options = self.config.training
         keep = max(options.keep_checkpoints, options.average_checkpoints)
+        there = {*map(step_of, self.run.checkpoints()), self.step}
+        self.stopped_at = [step for step in self.stopped_at if step in there]
         self.run.save(self.step, tensors, self.state())
-        self.run.keep_only([*self.run.checkpoints()[-keep:], *self._final_checkpoints()])
+        self.saved_step = self.step
+        newest = self.run.checkpoints()[-1]
+        self.run.keep_only([newest, *self._lasting_checkpoints()[-keep:], *self._final_checkpoints()])
+        self.stopping.took("save", time.monotonic() - begun)
 
     def state(self) -> dict[str, Any]:
         """What a resumed run must know beside its tensors."""
@@ -353,10 +398,15 @@ class _Training:
 
     def _final_checkpoints(self) -> list[Path]:
         """What the final weights are made of: the last checkpoints up to the step the run ends at."""
-        checkpoints = self.run.checkpoints()
+        checkpoints = self._lasting_checkpoints()
         if self._ends_at in map(step_of, checkpoints):
             checkpoints = [one for one in checkpoints if step_of(one) <= self._ends_at]
         return checkpoints[-FINAL[self.config.training.final].count(self.config.training) :]
+
+    def _lasting_checkpoints(self) -> list[Path]:
+        """Those that are there, but for where training only stopped: the run ends as if it had not."""
+        passing = {*self.stopped_at}.difference([self.step] if self.done else [])
+        return [one for one in self.run.checkpoints() if step_of(one) not in passing]
 
     def _prefetched(self) -> Iterator[PairBatch]:
         """The batches of the steps to come, the next one made while the last one is computed with."""
