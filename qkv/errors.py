@@ -24,9 +24,13 @@ class CheckpointError(QkvError):
 
 
 class StorageError(QkvError):
-    """The file system refuses: full, read-only or not ours."""
+    """The file system refuses: full, read-only or not ours; `what` is the message without what to do about it."""
 
     exit_code = 3
+
+    def __init__(self, what: str, remedy: str | None = None) -> None:
+        super().__init__(what if remedy is None else f"{what}; {remedy}")
+        self.what = what
 
 
 class TrainingError(QkvError):

@@ -59,9 +59,24 @@ def explained(path: Path, needed: int | None = None) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            what = "cannot be written" if needed is None else f"needs {needed:,} bytes"
-            raise StorageError(f"the disk is full: {path} {what}; make room and give the same command again") from error
+            raise _full(path, needed) from error
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def require_room(path: Path, needed: int) -> None:
+    """Refuses to begin writing what would fill the disk on the way."""
+    if free_bytes(path) < needed:
+        raise _full(path, needed)
+
+
+def free_bytes(path: Path) -> int:
+    """What is free where a file or directory is, or would be."""
+    return shutil.disk_usage(next(one for one in (path, *path.absolute().parents) if one.exists())).free
+
+
+def _full(path: Path, needed: int | None) -> StorageError:
+    what = "cannot be written" if needed is None else f"needs {needed:,} bytes, and {free_bytes(path):,} are free"
+    return StorageError(f"the disk is full: {path} {what}", "make room and give the same command again")
 
 
 def readable_size(count: int) -> str:

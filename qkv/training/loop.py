@@ -11,18 +11,17 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from qkv.checkpoint import RunDirectory, Saved, final_state, read, step_of, write
-from qkv.config import Config
+from qkv.checkpoint import MAY_CHANGE, RunDirectory, Saved, final_state, read, step_of, write
+from qkv.config import Config, settings
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches, Marks
 from qkv.devices import choose_device, choose_kernels, choose_precision
-from qkv.errors import CheckpointError, TrainingError
+from qkv.errors import CheckpointError, StorageError, TrainingError
 from qkv.models.build import build, hasten
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
@@ -30,6 +29,7 @@ from qkv.storage import write_atomically
 from qkv.training.averaging import FINAL, MovingAverage
 from qkv.training.optimizer import build_optimizers, learning_rate
 from qkv.training.reports import Log, ProgressLine, Window
+from qkv.training.saving import Keeping, Saver, Written
 from qkv.training.step import Outcome, Step
 from qkv.training.stopping import Stopping
 from qkv.training.validation import Validation
@@ -73,6 +73,7 @@ def train_run(config: Config, run: RunDirectory, prepared: Prepared, *, deadline
                 f"{2 * config.training.accumulate} needs about half as much of it for the same steps"
             ) from error
         finally:
+            training.saver.close()
             training.line.close()
             training.log.close()
     left_out = f"; {training.skipped:,} steps were left out" if training.skipped else ""
@@ -120,6 +121,7 @@ class _Training:
     moving: MovingAverage | None
     prepared: Prepared
     stopping: Stopping
+    saver: Saver
     tokenizer: str
     """The fingerprint of the tokenizer."""
     step: int = 0
@@ -164,6 +166,7 @@ class _Training:
         optimizers = build_optimizers(options, weights.exact, products)
         saved = run.newest_sound_checkpoint()
         if saved is not None:
+            run.require_settings(config, saved)
             _restore(saved, weights, optimizers)
         moving = _moving_average(config, weights, saved)
         state = saved.state if saved is not None else {}
@@ -183,6 +186,7 @@ class _Training:
             moving=moving,
             prepared=prepared,
             stopping=stopping,
+            saver=Saver(run),
             tokenizer=tokenizer.fingerprint,
         )
         for name in _REMEMBERED:
@@ -243,6 +247,7 @@ class _Training:
             # With patience, the run may end with what is the best now.
             if self.at(options.save_every) or (options.patience is not None and self.best_step == self.step):
                 self.save()
+            self._look_after_save(wait=False)
             if self.stopped_early:
                 self.line.say(
                     f"stopped early: {options.patience} validations in a row were no better than that of step "
@@ -251,16 +256,23 @@ class _Training:
                 break
             # What was done beside training is not its time.
             self.clock = time.perf_counter()
+        self._end_saved()
+
+    def _end_saved(self) -> None:
+        """Returns when the last step is on disk; here at last, what cannot be saved ends the run."""
+        self._look_after_save(wait=True)
         if self.saved_step != self.step:
-            self.save()
+            self._begin_save()
+            self._note_saved(self.saver.outcome(wait=True))
 
     def stop(self) -> None:
         """Saves the last step, so that training can go on right after it."""
         self.account()
         self.take_step.queue.wait()
+        self._look_after_save(wait=True)
         if self.saved_step != self.step:
             self.stopped_at.append(self.step)
-            self.save()
+        self._end_saved()
 
     def _due_after(self, step: int) -> tuple[str, ...]:
         """What is done after a step, if training stops there."""
@@ -354,22 +366,39 @@ class _Training:
             self.validations_since_best += 1
 
     def save(self) -> None:
-        begun = time.monotonic()
+        """Has the checkpoint of this step written while training goes on, where there is room for it."""
+        self._look_after_save(wait=True)
+        try:
+            self._begin_save()
+        except StorageError as error:
+            self._say_unsaved(error)
+
+    def _look_after_save(self, *, wait: bool) -> None:
+        try:
+            self._note_saved(self.saver.outcome(wait=wait))
+        except StorageError as error:
+            self._say_unsaved(error)
+
+    def _note_saved(self, written: Written | None) -> None:
+        if written is not None:
+            self.saved_step = written.step
+            self.stopping.took("save", written.seconds)
+
+    def _say_unsaved(self, error: StorageError) -> None:
+        kept = f"the checkpoint of step {self.saved_step:,} is untouched" if self.saved_step else "there is none yet"
+        self.line.say(f"not saved: {error.what}; {kept}, and training goes on until the next save is due")
+
+    def _begin_save(self) -> None:
+        self.log.sync()
         tensors: dict[str, Mapping[str, Tensor]] = {
             "weights": self.weights.exact,
             "optimizer": _optimizer_tensors(self.weights, self.optimizers),
         }
         if self.moving is not None:
             tensors["moving"] = self.moving.tensors
-        options = self.config.training
-        keep = max(options.keep_checkpoints, options.average_checkpoints)
         there = {*map(step_of, self.run.checkpoints()), self.step}
         self.stopped_at = [step for step in self.stopped_at if step in there]
-        self.run.save(self.step, tensors, self.state())
-        self.saved_step = self.step
-        newest = self.run.checkpoints()[-1]
-        self.run.keep_only([newest, *self._lasting_checkpoints()[-keep:], *self._final_checkpoints()])
-        self.stopping.took("save", time.monotonic() - begun)
+        self.saver.begin(self.step, tensors, self.state(), self._keeping())
 
     def state(self) -> dict[str, Any]:
         """What a resumed run must know beside its tensors."""
@@ -378,12 +407,13 @@ class _Training:
             "data": self.prepared.fingerprint,
             "tokenizer": self.tokenizer,
             "model": dataclasses.asdict(self.config.model),
+            "settings": {name: value for name, value in settings(self.config) if name not in MAY_CHANGE},
         }
         return {**remembered, "window": self.window.state(), **belongs_to}
 
     def finish(self) -> None:
         """Writes the final weights."""
-        checkpoints, how = self._final_checkpoints(), self.config.training.final
+        checkpoints, how = self._keeping().final(self.run.checkpoints()), self.config.training.final
         last = step_of(checkpoints[-1])
         if last != self._ends_at:
             self.line.say(f"the checkpoint of the best validation, step {self._ends_at:,}, is gone: the last is taken")
@@ -396,17 +426,15 @@ class _Training:
         """The step whose weights the run would end with now: with patience, that of the best validation."""
         return self.step if self.config.training.patience is None or self.best_step is None else self.best_step
 
-    def _final_checkpoints(self) -> list[Path]:
-        """What the final weights are made of: the last checkpoints up to the step the run ends at."""
-        checkpoints = self._lasting_checkpoints()
-        if self._ends_at in map(step_of, checkpoints):
-            checkpoints = [one for one in checkpoints if step_of(one) <= self._ends_at]
-        return checkpoints[-FINAL[self.config.training.final].count(self.config.training) :]
-
-    def _lasting_checkpoints(self) -> list[Path]:
-        """Those that are there, but for where training only stopped: the run ends as if it had not."""
-        passing = {*self.stopped_at}.difference([self.step] if self.done else [])
-        return [one for one in self.run.checkpoints() if step_of(one) not in passing]
+    def _keeping(self) -> Keeping:
+        options = self.config.training
+        return Keeping(
+            last=max(options.keep_checkpoints, options.average_checkpoints),
+            best_step=self.best_step,
+            ends_at=self._ends_at,
+            made_of=FINAL[options.final].count(options),
+            passing=frozenset(self.stopped_at).difference([self.step] if self.done else []),
+        )
 
     def _prefetched(self) -> Iterator[PairBatch]:
         """The batches of the steps to come, the next one made while the last one is computed with."""

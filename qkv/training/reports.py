@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
 import math
+import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from qkv.errors import MissingExtraError
+from qkv.errors import MissingExtraError, StorageError
 from qkv.progress import clear, duration, write_line
-from qkv.storage import explained, write_atomically
+from qkv.storage import explained, sync, write_atomically
 
 
 class Log:
@@ -20,17 +23,40 @@ class Log:
 
     def __init__(self, path: Path, *, since_step: int, tensorboard: bool) -> None:
         self._path = path
+        self._unwritten = b""
         self._cut(since_step)
         self._board = _summary_writer(path.parent, since_step) if tensorboard else None
 
     def write(self, kind: str, step: int, **values: Any) -> None:
-        line = json.dumps({"kind": kind, "step": step, **values}) + "\n"
-        with explained(self._path, len(line)), self._path.open("a", encoding="utf-8") as file:
-            file.write(line)
+        self._unwritten += (json.dumps({"kind": kind, "step": step, **values}) + "\n").encode()
+        # A full disk ends no training: the line waits for room, and no checkpoint is written before it.
+        with suppress(StorageError):
+            self._flush()
         if self._board is not None:
             for name, value in values.items():
                 if isinstance(value, int | float):
                     self._board.add_scalar(f"{kind}/{name}", value, step)
+
+    def sync(self) -> None:
+        """Returns when all that was written is safely on disk."""
+        with explained(self._path, len(self._unwritten)):
+            self._flush()
+            if self._path.exists():
+                sync(self._path)
+
+    def _flush(self) -> None:
+        """Appends what was not written yet, all of it or nothing."""
+        if not self._unwritten:
+            return
+        with explained(self._path, len(self._unwritten)), self._path.open("ab", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            try:
+                if file.write(self._unwritten) < len(self._unwritten):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                file.truncate(end)
+                raise
+        self._unwritten = b""
 
     def close(self) -> None:
         if self._board is not None:
