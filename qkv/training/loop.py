@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
 from qkv.storage import write_atomically
 from qkv.training.averaging import FINAL, MovingAverage
+from qkv.training.divergence import SLOWER, Diverged, Setback, Watch, place_to_go_on
 from qkv.training.optimizer import build_optimizers, learning_rate
 from qkv.training.reports import Log, ProgressLine, Window
 from qkv.training.saving import Keeping, Saver, Written
@@ -44,6 +45,7 @@ _COPIES = 4
 """Tensors of a weight's size in a checkpoint, at most: itself, two moments and a moving average."""
 _REMEMBERED = (
     "step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best", "stopped_at",
+    "rollbacks", "rate_factor",
 )  # fmt: skip
 
 
@@ -55,29 +57,41 @@ def train_run(config: Config, run: RunDirectory, prepared: Prepared, *, deadline
         require_same_data(run, prepared)
         run.begin(config)
         write_atomically(run.tokenizer_file, prepared.tokenizer().model)
-        training = _Training.begin(config, run, prepared, Stopping(deadline))
-        try:
-            if training.finished():
-                training.line.say(f"{run.path} is finished; to go on, set training.steps above {training.step}")
-                return
-            training.introduce()
-            with training.stopping.listening():
-                training.run_steps()
-            if not training.done:
-                training.line.say(training.stopping.explain(training.step))
-                return
-            training.finish()
-        except torch.OutOfMemoryError as error:
-            raise TrainingError(
-                f"the memory of {training.device} is full; --set training.accumulate="
-                f"{2 * config.training.accumulate} needs about half as much of it for the same steps"
-            ) from error
-        finally:
-            training.saver.close()
-            training.line.close()
-            training.log.close()
+        stopping = Stopping(deadline)
+        setback = _attempt(_Training.begin(config, run, prepared, stopping))
+        while setback is not None:
+            setback = _attempt(_Training.begin(config, run, prepared, stopping, setback))
+
+
+def _attempt(training: _Training) -> Setback | None:
+    """Trains until the run is finished, is to stop, or has to go back."""
+    run, line = training.run, training.line
+    try:
+        if training.finished():
+            line.say(f"{run.path} is finished; to go on, set training.steps above {training.step}")
+            return None
+        training.introduce()
+        with training.stopping.listening():
+            training.run_steps()
+        if not training.done:
+            line.say(training.stopping.explain(training.step))
+            return None
+        training.finish()
+    except Diverged as diverged:
+        training.go_back(diverged.setback)
+        return diverged.setback
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(
+            f"the memory of {training.device} is full; --set training.accumulate="
+            f"{2 * training.config.training.accumulate} needs about half as much of it for the same steps"
+        ) from error
+    finally:
+        training.saver.close()
+        line.close()
+        training.log.close()
     left_out = f"; {training.skipped:,} steps were left out" if training.skipped else ""
-    training.line.say(f"finished after step {training.step:,}: {run.path}{left_out}")
+    line.say(f"finished after step {training.step:,}: {run.path}{left_out}")
+    return None
 
 
 def require_same_data(run: RunDirectory, prepared: Prepared) -> None:
@@ -136,6 +150,11 @@ class _Training:
     validations_since_best: int = 0
     stopped_at: list[int] = field(default_factory=list)
     """Steps that were saved only because training stopped there: a run that never stopped does not know of them."""
+    rollbacks: int = 0
+    """How often the run has gone back."""
+    rate_factor: float = 1.0
+    """What is left of the learning rate since."""
+    watch: Watch = field(default_factory=Watch)
     saved_step: int = 0
     """The step after which the newest checkpoint was written; before the first there is nothing to save."""
     begun: _Begun | None = None
@@ -144,8 +163,15 @@ class _Training:
     """When that began."""
 
     @classmethod
-    def begin(cls, config: Config, run: RunDirectory, prepared: Prepared, stopping: Stopping) -> _Training:
-        """A new run, or the one that the newest sound checkpoint tells of."""
+    def begin(
+        cls,
+        config: Config,
+        run: RunDirectory,
+        prepared: Prepared,
+        stopping: Stopping,
+        setback: Setback | None = None,
+    ) -> _Training:
+        """A new run, or the one that the newest sound checkpoint tells of, with what a setback changes in it."""
         options = config.training
         tokenizer = prepared.tokenizer()
         marks = Marks(tokenizer.padding, tokenizer.begin, tokenizer.end)
@@ -181,7 +207,12 @@ class _Training:
             take_step=Step(config, model, weights, optimizers, moving, captured=fast),
             device=device,
             precision=precision,
-            log=Log(run.log, since_step=state.get("step", 0), tensorboard=options.tensorboard),
+            log=Log(
+                run.log,
+                since_step=state.get("step", 0),
+                rollbacks=state.get("rollbacks", 0) if setback is None else setback.number - 1,
+                tensorboard=options.tensorboard,
+            ),
             line=ProgressLine(options.steps),
             moving=moving,
             prepared=prepared,
@@ -191,7 +222,9 @@ class _Training:
         )
         for name in _REMEMBERED:
             setattr(training, name, state.get(name, getattr(training, name)))
-        training.window = Window(state.get("window"))
+        training.window, training.watch = Window(state.get("window")), Watch(state.get("watch"))
+        if setback is not None:
+            training.note(setback)
         training.saved_step = training.step
         stopping.expect("save", sum(tensor.nbytes for tensor in weights.exact.values()) * _COPIES / _SLOW_DISK)
         return training
@@ -291,7 +324,8 @@ class _Training:
     def update(self, batch: PairBatch) -> None:
         """Starts the next step, then sees what has come of the one before."""
         self.step += 1
-        begun = _Begun(self.step, batch.source_tokens, batch.target_tokens, self.take_step.begin(batch, self.step))
+        outcome = self.take_step.begin(batch, self.step, rate_factor=self.rate_factor)
+        begun = _Begun(self.step, batch.source_tokens, batch.target_tokens, outcome)
         self.account()
         self.begun = begun
 
@@ -318,14 +352,54 @@ class _Training:
             idle=outcome.idle,
         )
         self.window.last = {
-            "learning_rate": learning_rate(self.config.training, self.config.model.width, begun.step),
+            "learning_rate": learning_rate(self.config.training, self.config.model.width, begun.step)
+            * self.rate_factor,
             "gradient_norm": outcome.gradient_norm,
             "epoch": self.batches.epoch_at(begun.step),
         }
         self.line.step(begun.step, self.window.summary(), report=False)
+        allowed = self.config.training.tolerated_rise
+        wrong = None if allowed is None else self.watch.add(begun.step, outcome.total / begun.target_tokens, allowed)
+        if wrong is not None:
+            self._diverge(f"{wrong}, seen at step {begun.step:,}", begun.step, self.watch.good_until)
+
+    def _diverge(self, reason: str, step: int, good_until: int) -> NoReturn:
+        """Goes back with a smaller learning rate; where that was done too often, ends the run."""
+        if self.rollbacks < self.config.training.rollbacks:
+            factor = self.rate_factor * SLOWER
+            raise Diverged(Setback(reason, step, good_until, self.rollbacks + 1, factor))
+        often = f", after {self.rollbacks} rollbacks" if self.rollbacks else ""
+        raise TrainingError(
+            f"{reason}{often}. Try a smaller training.learning_rate, more training.warmup_steps or training.clip=1; "
+            "the last checkpoint is untouched"
+        )
+
+    def go_back(self, setback: Setback) -> None:
+        """Removes what was saved since the trouble began, so that this run goes on from before, killed or not."""
+        self.take_step.queue.wait()
+        self._look_after_save(wait=True)
+        place = place_to_go_on(self._keeping().lasting(self.run.checkpoints()), setback.good_until)
+        until = 0 if place is None else step_of(place)
+        self.run.keep_only(one for one in self.run.checkpoints() if step_of(one) <= until)
+        self.line.say(
+            f"{setback.reason}: back to step {until:,} with {setback.rate_factor:g} of the learning rate "
+            f"(rollback {setback.number} of {self.config.training.rollbacks})"
+        )
+
+    def note(self, setback: Setback) -> None:
+        """Goes on from here as a setback asks for."""
+        self.rollbacks, self.rate_factor = setback.number, setback.rate_factor
+        self.log.write(
+            "rollback",
+            self.step,
+            rollback=setback.number,
+            from_step=setback.from_step,
+            rate_factor=setback.rate_factor,
+            reason=setback.reason,
+        )
 
     def _bad_step(self, step: int, outcome: Outcome) -> None:
-        """Counts a step that was left out; too many in a row end the run, with the sentences named."""
+        """Counts a step that was left out; after too many in a row training goes back, with the sentences named."""
         loss, norm = outcome.total, outcome.gradient_norm
         self.skipped += 1
         self.bad_steps.append(step)
@@ -337,11 +411,11 @@ class _Training:
         path = self.run.path / f"bad-step-{step}.json"
         write_atomically(path, json.dumps({"lines of each step": lines}).encode())
         some = ", ".join(lines[step][:_NAMED_LINES])
-        raise TrainingError(
+        reason = (
             f"{len(self.bad_steps)} steps in a row had a loss or gradient that is not finite, the last one step "
-            f"{step:,} with {some}, …; all are named in {path}. Try a smaller "
-            "training.learning_rate, more training.warmup_steps or training.clip=1; the last checkpoint is untouched"
+            f"{step:,} with {some}, …; all are named in {path}"
         )
+        self._diverge(reason, step, self.bad_steps[0] - 1)
 
     def report(self) -> None:
         if not self.window.values["target_tokens"]:
@@ -409,7 +483,7 @@ class _Training:
             "model": dataclasses.asdict(self.config.model),
             "settings": {name: value for name, value in settings(self.config) if name not in MAY_CHANGE},
         }
-        return {**remembered, "window": self.window.state(), **belongs_to}
+        return {**remembered, "window": self.window.state(), "watch": self.watch.state(), **belongs_to}
 
     def finish(self) -> None:
         """Writes the final weights."""

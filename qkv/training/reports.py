@@ -21,10 +21,10 @@ from qkv.storage import explained, sync, write_atomically
 class Log:
     """One JSON object a line in the run directory; a resumed run cuts off what its checkpoint does not know of."""
 
-    def __init__(self, path: Path, *, since_step: int, tensorboard: bool) -> None:
+    def __init__(self, path: Path, *, since_step: int, rollbacks: int, tensorboard: bool) -> None:
         self._path = path
         self._unwritten = b""
-        self._cut(since_step)
+        self._cut(since_step, rollbacks)
         self._board = _summary_writer(path.parent, since_step) if tensorboard else None
 
     def write(self, kind: str, step: int, **values: Any) -> None:
@@ -62,17 +62,18 @@ class Log:
         if self._board is not None:
             self._board.close()
 
-    def _cut(self, since_step: int) -> None:
-        """Drops reports of steps that are to be taken again, and a line that a crash left half written."""
+    def _cut(self, since_step: int, rollbacks: int) -> None:
+        """Drops reports of steps and rollbacks to be taken again, and a line that a crash left half written."""
         if not self._path.exists():
             return
         kept = []
         for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
             try:
-                step = json.loads(line)["step"]
+                report = json.loads(line)
+                known = report["step"] <= since_step and report.get("rollback", 0) <= rollbacks
             except (ValueError, KeyError, TypeError):
                 continue
-            if line.endswith("\n") and step <= since_step:
+            if line.endswith("\n") and known:
                 kept.append(line)
         write_atomically(self._path, "".join(kept).encode())
 
