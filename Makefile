@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ready
 WORKERS ?= auto
 
 .DELETE_ON_ERROR:
-.PHONY: help setup test check demo bench clean
+.PHONY: help setup test check torture demo bench clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -24,6 +24,9 @@ check: setup ## lint, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+torture: setup ## kill, damage, fill and lie in earnest, and tell what held (only root tries a full disk)
+	$(BIN)/python -m tests.torture
 
 demo: setup ## train a small translator on the corpus that ships with the project, and score it
 	PATH="$(CURDIR)/$(BIN):$$PATH" demo/run

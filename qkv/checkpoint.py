@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,9 +35,16 @@ import qkv
 from qkv.config import Config, ModelConfig, from_json, settings, to_json
 from qkv.errors import CheckpointError, ConfigError, StorageError
 from qkv.progress import tell
-from qkv.storage import explained, sync, write_atomically
+from qkv.storage import explained, require_room, sync, write_atomically
 
 Tensors = Mapping[str, Tensor]
+
+_LARGEST_JSON = 1 << 24
+"""Bytes of a manifest or a state: a hundred times what they have, and far from what fills memory."""
+_BESIDE_TENSORS = 1 << 16
+"""Bytes of a checkpoint that are no tensors, at most: its JSON files and the heads of the others."""
+_OLDER_MANIFEST = {"files", "qkv", "torch"}
+"""What a manifest had before it vouched for itself."""
 
 _MANIFEST = "manifest.json"
 _STATE = "state.json"
@@ -44,7 +52,8 @@ _STATE = "state.json"
 MAY_CHANGE = {
     "training.steps", "training.save_every", "training.keep_checkpoints", "training.validate_every",
     "training.validation_sentences", "training.report_every", "training.patience", "training.average_checkpoints",
-    "training.tolerated_bad_steps", "training.device", "training.kernels", "training.tensorboard",
+    "training.tolerated_bad_steps", "training.tolerated_rise", "training.rollbacks", "training.device",
+    "training.kernels", "training.tensorboard",
     "training.learning_rate", "training.warmup_steps", "training.clip",
     "search.beam", "search.length_penalty", "search.extra_length", "search.batch_tokens", "search.longest_source",
 }  # fmt: skip
@@ -171,6 +180,18 @@ class RunDirectory:
                 f"{self.config_file} was changed since {directory.name} was written: {changed}; change that back"
             )
 
+    def require_settings(self, config: Config, saved: Saved) -> None:
+        """A checkpoint must have been written under the settings that are to go on."""
+        now = dict(settings(config))
+        before = saved.state.get("settings", {})
+        changed = [name for name in before if name in now and now[name] != before[name] and name not in MAY_CHANGE]
+        if changed:
+            differences = ", ".join(f"{name} was {before[name]}, now {now[name]}" for name in changed)
+            raise CheckpointError(
+                f"{saved.directory} was written by a run with other settings ({differences}); "
+                "use another --output, or remove it"
+            )
+
     def newest_state(self) -> tuple[Path, dict[str, Any]]:
         """The newest state that can be read, and where; whether the tensors beside it are sound is not looked at."""
         for directory in [*reversed(self.checkpoints()), self.final]:
@@ -195,7 +216,10 @@ class RunDirectory:
         checkpoints = self.checkpoints()
         for directory in reversed(checkpoints):
             try:
-                return read(directory, weights_only=weights_only)
+                saved = read(directory, weights_only=weights_only)
+                if saved.state.get("step") != step_of(directory):
+                    raise CheckpointError(f"{directory} is damaged: it holds step {saved.state.get('step')}")
+                return saved
             except CheckpointError as error:
                 tell(f"qkv: warning: {error}")
         if checkpoints:
@@ -211,11 +235,16 @@ class RunDirectory:
         write(written, tensors, state)
         # A later one is damaged, or training would have gone on from it.
         self.keep_only(path for path in self.checkpoints() if step_of(path) <= step)
+        for left_over in written.parent.glob("step-*.tmp"):
+            shutil.rmtree(left_over)
 
     def keep_only(self, wanted: Iterable[Path]) -> None:
-        """Removes all checkpoints but these."""
-        for unwanted in {*self.checkpoints()}.difference(wanted):
-            shutil.rmtree(unwanted)
+        """Removes all checkpoints but these, the newest first."""
+        for unwanted in sorted({*self.checkpoints()}.difference(wanted), key=step_of, reverse=True):
+            # Renamed first: what is removed by half is not taken for a checkpoint.
+            aside = unwanted.with_name(unwanted.name + ".tmp")
+            shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(unwanted.rename(aside))
 
     def average_last(self, count: int) -> list[int]:
         """Makes the mean of the newest checkpoints the final weights; tells their steps."""
@@ -249,28 +278,30 @@ def step_of(checkpoint: Path) -> int:
 
 def write(directory: Path, tensors: Mapping[str, Tensors], state: Mapping[str, Any]) -> None:
     """Writes tensors and state into a directory that appears only once everything in it is safely on disk."""
-    temporary = directory.with_name(directory.name + ".tmp")
-    needed = sum(tensor.nbytes for group in tensors.values() for tensor in group.values())
+    temporary, old = (directory.with_name(directory.name + ending) for ending in (".tmp", ".old"))
+    needed = _BESIDE_TENSORS + sum(tensor.nbytes + 256 for group in tensors.values() for tensor in group.values())
     with explained(directory, needed):
         directory.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(temporary, ignore_errors=True)
+        require_room(directory, needed)
         temporary.mkdir()
         try:
+            (temporary / _STATE).write_text(_json(state), encoding="utf-8")
             for name, group in tensors.items():
                 whole = {key: tensor.detach().cpu().contiguous() for key, tensor in group.items()}
                 _save(whole, temporary / f"{name}.safetensors")
                 # The library lets nobody else read what it writes; a run is shared like its other files.
-                (temporary / f"{name}.safetensors").chmod(0o666 & ~_umask())
-            (temporary / _STATE).write_text(json.dumps(state, indent=2) + "\n", encoding="utf-8")
+                shutil.copymode(temporary / _STATE, temporary / f"{name}.safetensors")
             files = {path.name: _described(path) for path in sorted(temporary.iterdir())}
-            manifest = {"files": files, "qkv": qkv.__version__, "torch": torch.__version__}
-            (temporary / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+            (temporary / _MANIFEST).write_text(_manifest_text(files, state), encoding="utf-8")
             for path in [*temporary.iterdir(), temporary]:
                 sync(path)
+            shutil.rmtree(old, ignore_errors=True)
             if directory.exists():
-                shutil.rmtree(directory)
+                directory.rename(old)
             temporary.rename(directory)
             sync(directory.parent)
+            shutil.rmtree(old, ignore_errors=True)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -296,17 +327,57 @@ def read(directory: Path, *, weights_only: bool = False) -> Saved:
 def read_state(directory: Path) -> dict[str, Any]:
     """The state that `write` wrote, without the tensors."""
     path = _verified(directory, _STATE, _manifest(directory))
-    state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        state = json.loads(_read_json(path))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    if not isinstance(state, dict):
+        raise CheckpointError(f"{path} is damaged: it is not a JSON object")
     return state
+
+
+def _manifest_text(files: Mapping[str, Any], state: Mapping[str, Any]) -> str:
+    """What a checkpoint consists of and belongs to; the last line vouches for the others."""
+    belongs_to = {name: state[name] for name in ("data", "tokenizer") if name in state}
+    if "settings" in state:
+        belongs_to["settings"] = _digest(state["settings"])
+    manifest = {
+        "files": files,
+        "qkv": qkv.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "fingerprints": belongs_to,
+    }
+    return _json({**manifest, "manifest": _digest(manifest)})
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(_json(value).encode()).hexdigest()
+
+
+def _read_json(path: Path) -> str:
+    if path.is_symlink() or path.stat().st_size > _LARGEST_JSON:
+        raise ValueError(f"a link, or larger than {_LARGEST_JSON:,} bytes")
+    return path.read_text(encoding="utf-8")
 
 
 def _manifest(directory: Path) -> dict[str, dict[str, Any]]:
     try:
-        manifest = json.loads((directory / _MANIFEST).read_text(encoding="utf-8"))
+        text = _read_json(directory / _MANIFEST)
+        manifest = json.loads(text)
+        # To the last byte: damage where nobody looks is a warning about the rest.
+        if manifest.keys() != _OLDER_MANIFEST and (
+            _json(manifest) != text or manifest.pop("manifest") != _digest(manifest)
+        ):
+            raise ValueError("not what was written")
         return {str(name): dict(one) for name, one in manifest["files"].items()}
     except PermissionError as error:
         raise StorageError(f"cannot read {directory / _MANIFEST}: {error.strerror}") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{directory} is damaged: its {_MANIFEST} cannot be read") from error
 
 
@@ -314,7 +385,10 @@ def _verified(directory: Path, name: str, expected: Mapping[str, Mapping[str, An
     """The path of a file that is what the manifest says."""
     path = directory / name
     try:
-        sound = path.parent == directory and path.is_file() and _described(path) == expected.get(name)
+        # A link could lead outside. The size first: it bounds what is read.
+        whole = path.parent == directory and not path.is_symlink() and path.is_file()
+        sound = whole and path.stat().st_size == expected.get(name, {}).get("bytes")
+        sound = sound and _described(path) == expected.get(name)
     except PermissionError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
     if not sound:
@@ -333,7 +407,7 @@ def average(checkpoints: list[Path]) -> dict[str, Tensor]:
 
 def final_state(state: Mapping[str, Any], weights: str, weights_of_step: int) -> dict[str, Any]:
     """What is kept beside the final weights: when the run ended, what the weights belong to, how they were made."""
-    kept = {name: state[name] for name in ("step", "tokenizer", "model") if name in state}
+    kept = {name: state[name] for name in ("step", "data", "tokenizer", "model", "settings") if name in state}
     return {**kept, "weights": weights, "weights_of_step": weights_of_step}
 
 
@@ -349,10 +423,3 @@ def _save(tensors: dict[str, Tensor], path: Path) -> None:
 def _described(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-
-
-def _umask() -> int:
-    """What new files are kept from; the only way to ask is to set it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -166,7 +166,11 @@ class TrainingConfig:
     of its best validation, stopped or not, and `final` tells what is made of them and of those before."""
     report_every: int = 100
     tolerated_bad_steps: int = 3
-    """Steps in a row with a loss or gradient that is not finite before training stops."""
+    """Steps in a row with a loss or gradient that is not finite before training is rolled back."""
+    tolerated_rise: float | None = 2.0
+    """How far the median loss of the last 51 steps may be above the lowest it was before training is rolled back."""
+    rollbacks: int = 3
+    """How often a run goes back to its last good checkpoint with half the learning rate before it stops."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     kernels: Literal["auto", "fast", "plain"] = "auto"
     """On a GPU, parts written for it and a step that is one graph; or the plain ones, which are slower."""
@@ -180,7 +184,7 @@ class TrainingConfig:
             "keep_checkpoints", "validate_every", "report_every", "tolerated_bad_steps",
         ):  # fmt: skip
             _at_least(1, f"training.{name}", getattr(self, name))
-        for name in ("validation_sentences", "weight_decay", "epsilon"):
+        for name in ("validation_sentences", "weight_decay", "epsilon", "rollbacks"):
             _at_least(0, f"training.{name}", getattr(self, name))
         _between(0, 1 << 32, "training.seed", self.seed)
         for name in ("label_smoothing", "moving_average", "decay_from", "beta1", "beta2"):
@@ -191,6 +195,8 @@ class TrainingConfig:
             raise ConfigError(f"training.rest_rate is {self.rest_rate}; it must be above 0")
         if self.clip is not None and self.clip <= 0:
             raise ConfigError(f"training.clip is {self.clip}; give a norm above 0, or none")
+        if self.tolerated_rise is not None and self.tolerated_rise <= 0:
+            raise ConfigError(f"training.tolerated_rise is {self.tolerated_rise}; it must be above 0, or none")
         if self.patience is not None:
             _at_least(1, "training.patience", self.patience)
 

@@ -24,9 +24,13 @@ class CheckpointError(QkvError):
 
 
 class StorageError(QkvError):
-    """The file system refuses: full, read-only or not ours."""
+    """The file system refuses: full, read-only or not ours; `what` is the message without what to do about it."""
 
     exit_code = 3
+
+    def __init__(self, what: str, remedy: str | None = None) -> None:
+        super().__init__(what if remedy is None else f"{what}; {remedy}")
+        self.what = what
 
 
 class TrainingError(QkvError):
@@ -45,6 +49,14 @@ class NotFiniteError(QkvError):
             "the model's scores are not finite, so its weights are of no use; take an earlier checkpoint, or train "
             "again with a smaller training.learning_rate"
         )
+
+
+class Stopped(QkvError):  # noqa: N818 - nothing is wrong: somebody asked for it
+    """Work ended early because a signal asked for it, with everything saved."""
+
+    def __init__(self, message: str, *, code: int) -> None:
+        super().__init__(message)
+        self.exit_code = code
 
 
 class MissingExtraError(QkvError):

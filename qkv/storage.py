@@ -59,8 +59,7 @@ def explained(path: Path, needed: int | None = None) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            what = "cannot be written" if needed is None else f"needs {needed:,} bytes"
-            raise StorageError(f"the disk is full: {path} {what}; make room and give the same command again") from error
+            raise _full(path, needed) from error
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
@@ -72,6 +71,22 @@ def require_utf8(names: Iterable[str | Path]) -> None:
         except UnicodeEncodeError as error:
             shown = os.fsencode(name).decode(errors="backslashreplace")
             raise ConfigError(f"the name {shown} is not UTF-8; rename it, or link to it by a name that is") from error
+
+
+def require_room(path: Path, needed: int) -> None:
+    """Refuses to begin writing what would fill the disk on the way."""
+    if free_bytes(path) < needed:
+        raise _full(path, needed)
+
+
+def free_bytes(path: Path) -> int:
+    """What is free where a file or directory is, or would be."""
+    return shutil.disk_usage(next(one for one in (path, *path.absolute().parents) if one.exists())).free
+
+
+def _full(path: Path, needed: int | None) -> StorageError:
+    what = "cannot be written" if needed is None else f"needs {needed:,} bytes, and {free_bytes(path):,} are free"
+    return StorageError(f"the disk is full: {path} {what}", "make room and give the same command again")
 
 
 def readable_size(count: int) -> str:

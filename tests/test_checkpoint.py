@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import platform
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -27,9 +28,12 @@ STATE = {"step": 3, "tokenizer": "none"}
 
 
 def rewrite_manifest(directory: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Changes the manifest on purpose: it vouches for itself."""
     manifest = json.loads((directory / "manifest.json").read_text())
+    del manifest["manifest"]
     manifest = change(manifest) or manifest
-    (directory / "manifest.json").write_text(json.dumps(manifest))
+    manifest["manifest"] = hashlib.sha256((json.dumps(manifest, indent=2) + "\n").encode()).hexdigest()
+    (directory / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
 
 
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
@@ -56,6 +60,43 @@ def test_the_manifest_has_the_size_and_sha_256_of_every_file(tmp_path: Path) -> 
         for path in (tmp_path / "saved").iterdir()
         if path.name != "manifest.json"
     }
+
+
+def test_the_manifest_tells_what_wrote_the_checkpoint_and_what_it_belongs_to(tmp_path: Path) -> None:
+    write(tmp_path / "saved", TENSORS, {**STATE, "data": "1f", "settings": {"training.seed": 1}})
+    write(tmp_path / "other", TENSORS, {**STATE, "data": "1f", "settings": {"training.seed": 2}})
+    one, other = (json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("saved", "other"))
+    assert one["torch"] == torch.__version__
+    assert one["python"] == platform.python_version()
+    assert one["fingerprints"]["data"] == "1f"
+    assert one["fingerprints"]["settings"] != other["fingerprints"]["settings"]
+
+
+def test_a_changed_byte_of_the_manifest_is_found_wherever_it_is(tmp_path: Path) -> None:
+    write(tmp_path / "saved", TENSORS, STATE)
+    path = tmp_path / "saved" / "manifest.json"
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+        with pytest.raises(CheckpointError, match="is damaged"):
+            read(tmp_path / "saved")
+
+
+def test_a_manifest_of_before_it_vouched_for_itself_is_read(tmp_path: Path) -> None:
+    write(tmp_path / "saved", TENSORS, STATE)
+    path = tmp_path / "saved" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({name: manifest[name] for name in ("files", "qkv", "torch")}))
+    assert read(tmp_path / "saved").state == STATE
+
+
+def test_a_link_in_a_checkpoint_is_not_followed(tmp_path: Path) -> None:
+    for name in ("manifest.json", "state.json", "weights.safetensors"):
+        write(tmp_path / "saved", TENSORS, STATE)
+        (tmp_path / "saved" / name).rename(tmp_path / name)
+        (tmp_path / "saved" / name).symlink_to(tmp_path / name)
+        with pytest.raises(CheckpointError, match="is damaged"):
+            read(tmp_path / "saved")
 
 
 def test_writing_again_replaces_everything(tmp_path: Path) -> None:
@@ -159,12 +200,14 @@ def test_a_really_full_disk_is_told_and_the_old_checkpoint_stays(tmp_path: Path)
     with small_disk(tmp_path / "disk", "size=256k") as disk:
         run = RunDirectory(disk)
         run.save(4, sized(10_000), STATE)
-        with pytest.raises(StorageError, match=r"the disk is full: .*step-0000008 needs 400,000 bytes"):
+        with pytest.raises(
+            StorageError, match=r"full: .*step-0000008 needs 465,792 bytes, and [\d,]+ are free; make room"
+        ):
             run.save(8, sized(100_000), STATE)
         assert [path.name for path in (disk / "checkpoints").iterdir()] == ["step-0000004"]
         assert read(disk / "checkpoints" / "step-0000004").state == STATE
         (disk / "config.json").write_text("before")
-        with pytest.raises(StorageError, match=r"the disk is full: .*config\.json needs 300,000 bytes"):
+        with pytest.raises(StorageError, match=r"the disk is full: .*config\.json needs 300,000 bytes, and "):
             write_atomically(disk / "config.json", b"x" * 300_000)
         assert (disk / "config.json").read_text() == "before"
         # Room again: the same call succeeds.
@@ -182,7 +225,7 @@ def test_a_disk_that_fills_at_any_moment_leaves_the_old_one(
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, call, full)
-        with pytest.raises(StorageError, match=r"the disk is full: .*saved needs 32 bytes; make room"):
+        with pytest.raises(StorageError, match=r"full: .*saved needs [\d,]+ bytes, and [\d,]+ are free; make room"):
             write(tmp_path / "saved", TENSORS, {"step": 9})
     assert read(tmp_path / "saved").state == STATE
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]

@@ -11,61 +11,87 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor, nn
 
-from qkv.checkpoint import RunDirectory, Saved, final_state, read, step_of, write
-from qkv.config import Config
+from qkv.checkpoint import MAY_CHANGE, RunDirectory, Saved, final_state, read, step_of, write
+from qkv.config import Config, settings
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches, Marks
 from qkv.devices import choose_device, choose_kernels, choose_precision
-from qkv.errors import CheckpointError, TrainingError
+from qkv.errors import CheckpointError, StorageError, TrainingError
 from qkv.models.build import build, hasten
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
 from qkv.storage import write_atomically
 from qkv.training.averaging import FINAL, MovingAverage
+from qkv.training.divergence import SLOWER, Diverged, Setback, Watch, place_to_go_on
 from qkv.training.optimizer import build_optimizers, learning_rate
 from qkv.training.reports import Log, ProgressLine, Window
+from qkv.training.saving import Keeping, Saver, Written
 from qkv.training.step import Outcome, Step
+from qkv.training.stopping import Stopping
 from qkv.training.validation import Validation
 from qkv.training.weights import Weights
 
 _NAMED_LINES = 5
 _AHEAD = 3
 """Batches made while others are computed with."""
-_REMEMBERED = ("step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best")
+_SLOW_DISK = 50e6
+"""Bytes a second that any disk writes, for as long as nothing was written to this one."""
+_COPIES = 4
+"""Tensors of a weight's size in a checkpoint, at most: itself, two moments and a moving average."""
+_REMEMBERED = (
+    "step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best", "stopped_at",
+    "rollbacks", "rate_factor",
+)  # fmt: skip
 
 
-def train_run(config: Config, run: RunDirectory, prepared: Prepared) -> None:
-    """Trains until the steps are done, going on from the newest checkpoint where there is one."""
+def train_run(config: Config, run: RunDirectory, prepared: Prepared, *, deadline: float | None = None) -> None:
+    """Trains until the steps are done or it is to stop, going on from the newest checkpoint where there is one."""
     # A flipped byte in the ids would be learned without a word: reading them once is cheap beside training.
     prepared.verify()
     with run.held():
         require_same_data(run, prepared)
         run.begin(config)
         write_atomically(run.tokenizer_file, prepared.tokenizer().model)
-        training = _Training.begin(config, run, prepared)
-        try:
-            if training.finished():
-                training.line.say(f"{run.path} is finished; to go on, set training.steps above {training.step}")
-                return
-            training.introduce()
+        stopping = Stopping(deadline)
+        setback = _attempt(_Training.begin(config, run, prepared, stopping))
+        while setback is not None:
+            setback = _attempt(_Training.begin(config, run, prepared, stopping, setback))
+
+
+def _attempt(training: _Training) -> Setback | None:
+    """Trains until the run is finished, is to stop, or has to go back."""
+    run, line = training.run, training.line
+    try:
+        if training.finished():
+            line.say(f"{run.path} is finished; to go on, set training.steps above {training.step}")
+            return None
+        training.introduce()
+        with training.stopping.listening():
             training.run_steps()
-            training.finish()
-        except torch.OutOfMemoryError as error:
-            raise TrainingError(
-                f"the memory of {training.device} is full; --set training.accumulate="
-                f"{2 * config.training.accumulate} needs about half as much of it for the same steps"
-            ) from error
-        finally:
-            training.line.close()
-            training.log.close()
+        if not training.done:
+            line.say(training.stopping.explain(training.step))
+            return None
+        training.finish()
+    except Diverged as diverged:
+        training.go_back(diverged.setback)
+        return diverged.setback
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(
+            f"the memory of {training.device} is full; --set training.accumulate="
+            f"{2 * training.config.training.accumulate} needs about half as much of it for the same steps"
+        ) from error
+    finally:
+        training.saver.close()
+        line.close()
+        training.log.close()
     left_out = f"; {training.skipped:,} steps were left out" if training.skipped else ""
-    training.line.say(f"finished after step {training.step:,}: {run.path}{left_out}")
+    line.say(f"finished after step {training.step:,}: {run.path}{left_out}")
+    return None
 
 
 def require_same_data(run: RunDirectory, prepared: Prepared) -> None:
@@ -108,6 +134,8 @@ class _Training:
     line: ProgressLine
     moving: MovingAverage | None
     prepared: Prepared
+    stopping: Stopping
+    saver: Saver
     tokenizer: str
     """The fingerprint of the tokenizer."""
     step: int = 0
@@ -120,14 +148,30 @@ class _Training:
     best_step: int | None = None
     """When the validation loss was the best one."""
     validations_since_best: int = 0
+    stopped_at: list[int] = field(default_factory=list)
+    """Steps that were saved only because training stopped there: a run that never stopped does not know of them."""
+    rollbacks: int = 0
+    """How often the run has gone back."""
+    rate_factor: float = 1.0
+    """What is left of the learning rate since."""
+    watch: Watch = field(default_factory=Watch)
+    saved_step: int = 0
+    """The step after which the newest checkpoint was written; before the first there is nothing to save."""
     begun: _Begun | None = None
     """The step whose outcome has not been asked for yet."""
     clock: float = 0.0
     """When that began."""
 
     @classmethod
-    def begin(cls, config: Config, run: RunDirectory, prepared: Prepared) -> _Training:
-        """A new run, or the one that the newest sound checkpoint tells of."""
+    def begin(
+        cls,
+        config: Config,
+        run: RunDirectory,
+        prepared: Prepared,
+        stopping: Stopping,
+        setback: Setback | None = None,
+    ) -> _Training:
+        """A new run, or the one that the newest sound checkpoint tells of, with what a setback changes in it."""
         options = config.training
         tokenizer = prepared.tokenizer()
         marks = Marks(tokenizer.padding, tokenizer.begin, tokenizer.end)
@@ -148,6 +192,7 @@ class _Training:
         optimizers = build_optimizers(options, weights.exact, products)
         saved = run.newest_sound_checkpoint()
         if saved is not None:
+            run.require_settings(config, saved)
             _restore(saved, weights, optimizers)
         moving = _moving_average(config, weights, saved)
         state = saved.state if saved is not None else {}
@@ -162,15 +207,26 @@ class _Training:
             take_step=Step(config, model, weights, optimizers, moving, captured=fast),
             device=device,
             precision=precision,
-            log=Log(run.log, since_step=state.get("step", 0), tensorboard=options.tensorboard),
+            log=Log(
+                run.log,
+                since_step=state.get("step", 0),
+                rollbacks=state.get("rollbacks", 0) if setback is None else setback.number - 1,
+                tensorboard=options.tensorboard,
+            ),
             line=ProgressLine(options.steps),
             moving=moving,
             prepared=prepared,
+            stopping=stopping,
+            saver=Saver(run),
             tokenizer=tokenizer.fingerprint,
         )
         for name in _REMEMBERED:
             setattr(training, name, state.get(name, getattr(training, name)))
-        training.window = Window(state.get("window"))
+        training.window, training.watch = Window(state.get("window")), Watch(state.get("watch"))
+        if setback is not None:
+            training.note(setback)
+        training.saved_step = training.step
+        stopping.expect("save", sum(tensor.nbytes for tensor in weights.exact.values()) * _COPIES / _SLOW_DISK)
         return training
 
     @property
@@ -209,6 +265,9 @@ class _Training:
             return
         self.clock = time.perf_counter()
         for batch in self._prefetched():
+            if self.stopping.now(still_to_do=self._due_after(self.step + 1)):
+                self.stop()
+                return
             self.update(batch)
             if not self.pause():
                 continue
@@ -223,6 +282,7 @@ class _Training:
             due = self.at(options.save_every) or (options.patience is not None and self.best_step == self.step)
             if due and not self.bad_steps:
                 self.save()
+            self._look_after_save(wait=False)
             if self.stopped_early:
                 self.line.say(
                     f"stopped early: {options.patience} validations in a row were no better than that of step "
@@ -231,8 +291,29 @@ class _Training:
                 break
             # What was done beside training is not its time.
             self.clock = time.perf_counter()
-        if not self.run.checkpoints() or step_of(self.run.checkpoints()[-1]) != self.step:
-            self.save()
+        self._end_saved()
+
+    def _end_saved(self) -> None:
+        """Returns when the last step is on disk; here at last, what cannot be saved ends the run."""
+        self._look_after_save(wait=True)
+        if self.saved_step != self.step:
+            self._begin_save()
+            self._note_saved(self.saver.outcome(wait=True))
+
+    def stop(self) -> None:
+        """Saves the last step, so that training can go on right after it."""
+        self.account()
+        self.take_step.queue.wait()
+        self._look_after_save(wait=True)
+        if self.saved_step != self.step:
+            self.stopped_at.append(self.step)
+        self._end_saved()
+
+    def _due_after(self, step: int) -> tuple[str, ...]:
+        """What is done after a step, if training stops there."""
+        options = self.config.training
+        validates = step % options.validate_every == 0 or step == options.steps
+        return ("validation", "save") if validates else ("save",)
 
     def at(self, every: int) -> bool:
         return self.step % every == 0 or self.step == self.config.training.steps
@@ -245,7 +326,8 @@ class _Training:
     def update(self, batch: PairBatch) -> None:
         """Starts the next step, then sees what has come of the one before."""
         self.step += 1
-        begun = _Begun(self.step, batch.source_tokens, batch.target_tokens, self.take_step.begin(batch, self.step))
+        outcome = self.take_step.begin(batch, self.step, rate_factor=self.rate_factor)
+        begun = _Begun(self.step, batch.source_tokens, batch.target_tokens, outcome)
         self.account()
         self.begun = begun
 
@@ -258,6 +340,7 @@ class _Training:
         now = time.perf_counter()
         seconds, self.clock = now - self.clock, now
         self.seconds += seconds
+        self.stopping.took("step", seconds)
         if not outcome.finite:
             self._bad_step(begun.step, outcome)
             return
@@ -271,14 +354,58 @@ class _Training:
             idle=outcome.idle,
         )
         self.window.last = {
-            "learning_rate": learning_rate(self.config.training, self.config.model.width, begun.step),
+            "learning_rate": learning_rate(self.config.training, self.config.model.width, begun.step)
+            * self.rate_factor,
             "gradient_norm": outcome.gradient_norm,
             "epoch": self.batches.epoch_at(begun.step),
         }
         self.line.step(begun.step, self.window.summary(), report=False)
+        allowed = self.config.training.tolerated_rise
+        wrong = None if allowed is None else self.watch.add(begun.step, outcome.total / begun.target_tokens, allowed)
+        if wrong is not None:
+            self._diverge(f"{wrong}, seen at step {begun.step:,}", begun.step, self.watch.good_until)
+
+    def _diverge(self, reason: str, step: int, good_until: int) -> NoReturn:
+        """Goes back with a smaller learning rate; where that was done too often, ends the run."""
+        if self.rollbacks < self.config.training.rollbacks:
+            factor = self.rate_factor * SLOWER
+            raise Diverged(Setback(reason, step, good_until, self.rollbacks + 1, factor))
+        often = f", after {self.rollbacks} rollbacks" if self.rollbacks else ""
+        raise TrainingError(
+            f"{reason}{often}. Try a smaller training.learning_rate, more training.warmup_steps or training.clip=1: "
+            f"the same command goes on from {self._last_saved()}"
+        )
+
+    def _last_saved(self) -> str:
+        checkpoints = self.run.checkpoints()
+        return f"step {step_of(checkpoints[-1]):,}, the last one saved" if checkpoints else "the beginning"
+
+    def go_back(self, setback: Setback) -> None:
+        """Removes what was saved since the trouble began, so that this run goes on from before, killed or not."""
+        self.take_step.queue.wait()
+        self._look_after_save(wait=True)
+        place = place_to_go_on(self._keeping().lasting(self.run.checkpoints()), setback.good_until)
+        until = 0 if place is None else step_of(place)
+        self.run.keep_only(one for one in self.run.checkpoints() if step_of(one) <= until)
+        self.line.say(
+            f"{setback.reason}: back to step {until:,} with {setback.rate_factor:g} of the learning rate "
+            f"(rollback {setback.number} of {self.config.training.rollbacks})"
+        )
+
+    def note(self, setback: Setback) -> None:
+        """Goes on from here as a setback asks for."""
+        self.rollbacks, self.rate_factor = setback.number, setback.rate_factor
+        self.log.write(
+            "rollback",
+            self.step,
+            rollback=setback.number,
+            from_step=setback.from_step,
+            rate_factor=setback.rate_factor,
+            reason=setback.reason,
+        )
 
     def _bad_step(self, step: int, outcome: Outcome) -> None:
-        """Counts a step that was left out; too many in a row end the run, with the sentences named."""
+        """Counts a step that was left out; after too many in a row training goes back, with the sentences named."""
         loss, norm = outcome.total, outcome.gradient_norm
         self.skipped += 1
         self.bad_steps.append(step)
@@ -290,15 +417,11 @@ class _Training:
         path = self.run.path / f"bad-step-{step}.json"
         write_atomically(path, json.dumps({"lines of each step": lines}).encode())
         some = ", ".join(lines[step][:_NAMED_LINES])
-        raise TrainingError(
+        reason = (
             f"{len(self.bad_steps)} steps in a row had a loss or gradient that is not finite, the last one step "
-            f"{step:,} with {some}, …; all are named in {path}. Try a smaller training.learning_rate, more "
-            f"training.warmup_steps or training.clip=1: the same command goes on from {self._before_bad_steps()}"
+            f"{step:,} with {some}, …; all are named in {path}"
         )
-
-    def _before_bad_steps(self) -> str:
-        checkpoints = self.run.checkpoints()
-        return f"step {step_of(checkpoints[-1]):,}, the last one saved" if checkpoints else "the beginning"
+        self._diverge(reason, step, self.bad_steps[0] - 1)
 
     def report(self) -> None:
         if not self.window.values["target_tokens"]:
@@ -311,8 +434,10 @@ class _Training:
         self.window = Window()
 
     def validate(self) -> None:
+        begun = time.monotonic()
         with nullcontext() if self.moving is None else self.weights.replaced_by(self.moving.tensors):
             values = self.validation.run(self.model)
+        self.stopping.took("validation", time.monotonic() - begun)
         self.log.write("validation", self.step, **values, seconds=self.seconds)
         self.line.validation(self.step, values)
         if values["loss"] < (math.inf if self.best_loss is None else self.best_loss):
@@ -321,16 +446,39 @@ class _Training:
             self.validations_since_best += 1
 
     def save(self) -> None:
+        """Has the checkpoint of this step written while training goes on, where there is room for it."""
+        self._look_after_save(wait=True)
+        try:
+            self._begin_save()
+        except StorageError as error:
+            self._say_unsaved(error)
+
+    def _look_after_save(self, *, wait: bool) -> None:
+        try:
+            self._note_saved(self.saver.outcome(wait=wait))
+        except StorageError as error:
+            self._say_unsaved(error)
+
+    def _note_saved(self, written: Written | None) -> None:
+        if written is not None:
+            self.saved_step = written.step
+            self.stopping.took("save", written.seconds)
+
+    def _say_unsaved(self, error: StorageError) -> None:
+        kept = f"the checkpoint of step {self.saved_step:,} is untouched" if self.saved_step else "there is none yet"
+        self.line.say(f"not saved: {error.what}; {kept}, and training goes on until the next save is due")
+
+    def _begin_save(self) -> None:
+        self.log.sync()
         tensors: dict[str, Mapping[str, Tensor]] = {
             "weights": self.weights.exact,
             "optimizer": _optimizer_tensors(self.weights, self.optimizers),
         }
         if self.moving is not None:
             tensors["moving"] = self.moving.tensors
-        options = self.config.training
-        keep = max(options.keep_checkpoints, options.average_checkpoints)
-        self.run.save(self.step, tensors, self.state())
-        self.run.keep_only([*self.run.checkpoints()[-keep:], *self._final_checkpoints()])
+        there = {*map(step_of, self.run.checkpoints()), self.step}
+        self.stopped_at = [step for step in self.stopped_at if step in there]
+        self.saver.begin(self.step, tensors, self.state(), self._keeping())
 
     def state(self) -> dict[str, Any]:
         """What a resumed run must know beside its tensors."""
@@ -339,12 +487,13 @@ class _Training:
             "data": self.prepared.fingerprint,
             "tokenizer": self.tokenizer,
             "model": dataclasses.asdict(self.config.model),
+            "settings": {name: value for name, value in settings(self.config) if name not in MAY_CHANGE},
         }
-        return {**remembered, "window": self.window.state(), **belongs_to}
+        return {**remembered, "window": self.window.state(), "watch": self.watch.state(), **belongs_to}
 
     def finish(self) -> None:
         """Writes the final weights."""
-        checkpoints, how = self._final_checkpoints(), self.config.training.final
+        checkpoints, how = self._keeping().final(self.run.checkpoints()), self.config.training.final
         last = step_of(checkpoints[-1])
         if last != self._ends_at:
             self.line.say(f"the checkpoint of the best validation, step {self._ends_at:,}, is gone: the last is taken")
@@ -357,12 +506,15 @@ class _Training:
         """The step whose weights the run would end with now: with patience, that of the best validation."""
         return self.step if self.config.training.patience is None or self.best_step is None else self.best_step
 
-    def _final_checkpoints(self) -> list[Path]:
-        """What the final weights are made of: the last checkpoints up to the step the run ends at."""
-        checkpoints = self.run.checkpoints()
-        if self._ends_at in map(step_of, checkpoints):
-            checkpoints = [one for one in checkpoints if step_of(one) <= self._ends_at]
-        return checkpoints[-FINAL[self.config.training.final].count(self.config.training) :]
+    def _keeping(self) -> Keeping:
+        options = self.config.training
+        return Keeping(
+            last=max(options.keep_checkpoints, options.average_checkpoints),
+            best_step=self.best_step,
+            ends_at=self._ends_at,
+            made_of=FINAL[options.final].count(options),
+            passing=frozenset(self.stopped_at).difference([self.step] if self.done else []),
+        )
 
     def _prefetched(self) -> Iterator[PairBatch]:
         """The batches of the steps to come, the next one made while the last one is computed with."""

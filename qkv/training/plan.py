@@ -52,9 +52,8 @@ class Plan:
         activations = rows_at_once * _bytes_saved_for_a_row(config) * precision.itemsize // _FLOAT
         working = _working_bytes(parameters, vocabulary, precision)
         checkpoints = max(options.keep_checkpoints, options.average_checkpoints)
-        if options.patience is not None:
-            # Those that the best weights are made of are kept beside the newest.
-            checkpoints += FINAL[options.final].count(options)
+        # That of the best validation is kept beside the newest; with patience, all that its weights are made of.
+        checkpoints += 1 if options.patience is None else FINAL[options.final].count(options)
         return cls(
             parameters=parameters,
             rows_a_step=rows,

@@ -2,51 +2,78 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
 import math
+import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from qkv.errors import MissingExtraError
+from qkv.errors import MissingExtraError, StorageError
 from qkv.progress import clear, duration, write_line
-from qkv.storage import explained, write_atomically
+from qkv.storage import explained, sync, write_atomically
 
 
 class Log:
     """One JSON object a line in the run directory; a resumed run cuts off what its checkpoint does not know of."""
 
-    def __init__(self, path: Path, *, since_step: int, tensorboard: bool) -> None:
+    def __init__(self, path: Path, *, since_step: int, rollbacks: int, tensorboard: bool) -> None:
         self._path = path
-        self._cut(since_step)
+        self._unwritten = b""
+        self._cut(since_step, rollbacks)
         self._board = _summary_writer(path.parent, since_step) if tensorboard else None
 
     def write(self, kind: str, step: int, **values: Any) -> None:
-        line = json.dumps({"kind": kind, "step": step, **values}) + "\n"
-        with explained(self._path, len(line)), self._path.open("a", encoding="utf-8") as file:
-            file.write(line)
+        self._unwritten += (json.dumps({"kind": kind, "step": step, **values}) + "\n").encode()
+        # A full disk ends no training: the line waits for room, and no checkpoint is written before it.
+        with suppress(StorageError):
+            self._flush()
         if self._board is not None:
             for name, value in values.items():
                 if isinstance(value, int | float):
                     self._board.add_scalar(f"{kind}/{name}", value, step)
 
+    def sync(self) -> None:
+        """Returns when all that was written is safely on disk."""
+        with explained(self._path, len(self._unwritten)):
+            self._flush()
+            if self._path.exists():
+                sync(self._path)
+
+    def _flush(self) -> None:
+        """Appends what was not written yet, all of it or nothing."""
+        if not self._unwritten:
+            return
+        with explained(self._path, len(self._unwritten)), self._path.open("ab", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            try:
+                if file.write(self._unwritten) < len(self._unwritten):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                file.truncate(end)
+                raise
+        self._unwritten = b""
+
     def close(self) -> None:
         if self._board is not None:
             self._board.close()
 
-    def _cut(self, since_step: int) -> None:
-        """Drops reports of steps that are to be taken again, and a line that a crash left half written."""
+    def _cut(self, since_step: int, rollbacks: int) -> None:
+        """Drops reports of steps and rollbacks to be taken again, and a line that a crash left half written."""
         if not self._path.exists():
             return
         kept = []
         for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
             try:
-                step = json.loads(line)["step"]
+                report = json.loads(line)
+                known = report["step"] <= since_step and report.get("rollback", 0) <= rollbacks
             except (ValueError, KeyError, TypeError):
                 continue
-            if line.endswith("\n") and step <= since_step:
+            if line.endswith("\n") and known:
                 kept.append(line)
         write_atomically(self._path, "".join(kept).encode())
 

@@ -73,10 +73,10 @@ class Step:
             for group in optimizer.param_groups:
                 group["lr"] = self._setting(group["rate"])
 
-    def begin(self, batch: PairBatch, number: int) -> Callable[[], Outcome]:
-        """Starts step `number`, counted from 1."""
+    def begin(self, batch: PairBatch, number: int, *, rate_factor: float = 1.0) -> Callable[[], Outcome]:
+        """Starts step `number`, counted from 1, with so many times its learning rate."""
         options = self._config.training
-        rate = learning_rate(options, self._config.model.width, number)
+        rate = learning_rate(options, self._config.model.width, number) * rate_factor
         follow = 0.0 if self._moving is None else 1 - self._moving.decay_at(number)
         settings = torch.tensor(Settings(batch.target_tokens, rate, rate * options.rest_rate, follow))
         if self._batch is None:

@@ -420,7 +420,7 @@ def test_a_gradient_that_is_not_finite_is_left_out_too(
 
     monkeypatch.setattr(step, "translation_loss", steep)
     with pytest.raises(TrainingError):
-        train_prepared(toy_data, tmp_path / "run", STILL)
+        train_prepared(toy_data, tmp_path / "run", STILL.with_changes(training={"rollbacks": 0}))
     skipped = toy.reports(tmp_path / "run", "skipped")
     assert [one["step"] for one in skipped] == [1, 2, 3]
     assert {one["gradient_norm"] for one in skipped} <= {"nan", "inf"}
@@ -433,7 +433,7 @@ def test_too_many_bad_steps_end_the_run_and_name_their_lines(
     run = tmp_path / "run"
     with_bad_steps(monkeypatch, {2, 6, 7, 8})
     with pytest.raises(TrainingError) as told:
-        train_prepared(toy_data, run, QUICK)
+        train_prepared(toy_data, run, QUICK.with_changes(training={"rollbacks": 0}))
     assert told.value.exit_code == 4
     named = json.loads((run / "bad-step-8.json").read_text())["lines of each step"]
     assert named.keys() == {"6", "7", "8"}
@@ -453,7 +453,7 @@ def test_after_bad_steps_the_same_run_goes_on_more_carefully(
     with monkeypatch.context() as bad:
         with_bad_steps(bad, {6, 7, 8})
         with pytest.raises(TrainingError, match=r"Try a smaller training\.learning_rate"):
-            train_prepared(toy_data, tmp_path / "run", QUICK)
+            train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"rollbacks": 0}))
     train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"learning_rate": 1e-3, "clip": 1.0}))
     assert [one["step"] for one in toy.reports(tmp_path / "run", "train")] == [3, 6, 9, 12]
     assert toy.reports(tmp_path / "run", "skipped") == []
