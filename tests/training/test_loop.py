@@ -469,7 +469,7 @@ def test_among_bad_steps_nothing_is_saved(
     """Whoever goes on more carefully does so from before them; the eighth step would have been saved."""
     with_bad_steps(monkeypatch, bad)
     with pytest.raises(TrainingError, match=f"the same command goes on from {from_where}"):
-        train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"save_every": 4}))
+        train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"save_every": 4, "rollbacks": 0}))
     assert [path.name for path in RunDirectory(tmp_path / "run").checkpoints()] == saved
 
 
