@@ -310,10 +310,11 @@ class _Training:
         self._end_saved()
 
     def _due_after(self, step: int) -> tuple[str, ...]:
-        """What is done after a step, if training stops there."""
+        """What is done after a step, if training stops there; after the last, the final weights are written too."""
         options = self.config.training
-        validates = step % options.validate_every == 0 or step == options.steps
-        return ("validation", "save") if validates else ("save",)
+        last = step == options.steps
+        validates = last or step % options.validate_every == 0
+        return ("validation",) * validates + ("save",) + ("save",) * last
 
     def at(self, every: int) -> bool:
         return self.step % every == 0 or self.step == self.config.training.steps

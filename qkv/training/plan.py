@@ -35,6 +35,7 @@ class Plan:
     rows_a_step: int
     positions_a_step: int
     memory: int
+    checkpoint: int
     checkpoint_disk: int
     data_disk: int
     precision: torch.dtype
@@ -60,6 +61,7 @@ class Plan:
             positions_a_step=rows * config.data.row_width,
             memory=parameters * copies * _FLOAT + working + activations,
             precision=precision,
+            checkpoint=parameters * copies * _FLOAT,
             # One more checkpoint is written before the oldest goes; the final weights are one copy.
             checkpoint_disk=parameters * _FLOAT * (copies * (checkpoints + 1) + 1),
             data_disk=data_disk,
@@ -74,7 +76,8 @@ class Plan:
             f"a step            {self.rows_a_step:,} rows of {config.data.row_width} positions: up to "
             f"{self.positions_a_step:,} source and {self.positions_a_step:,} target tokens",
             f"memory            about {readable_size(self.memory)} while training in "
-            f"{str(self.precision).removeprefix('torch.')}",
+            f"{str(self.precision).removeprefix('torch.')}, and {readable_size(self.checkpoint)} of the host's while a "
+            "checkpoint is written",
             f"disk              about {readable_size(self.checkpoint_disk + self.data_disk)}: "
             f"{readable_size(self.checkpoint_disk)} for checkpoints and weights, {readable_size(self.data_disk)} for "
             "preparing the data",

@@ -21,7 +21,8 @@ from tests.toy import QUICK
 
 # A server that has imported everything forks for each process: one is there in milliseconds, not in seconds.
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([__name__])
+# The last two are what training imports on its way: kills are to fall into training.
+_CONTEXT.set_forkserver_preload([__name__, "torch._dynamo", "sacrebleu"])
 
 CONFIG = QUICK.with_changes(
     model={"dropout": 0.3},
