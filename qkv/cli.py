@@ -487,7 +487,13 @@ def _config(options: argparse.Namespace) -> Config:
         if not equals:
             raise ConfigError(f"--set takes NAME=VALUE, such as training.steps=500, not {change!r}")
         changes[name.strip()] = value.strip()
-    config = override_all(recipe(options.recipe), changes)
+    chosen = recipe(options.recipe)
+    if getattr(options, "data", None) is not None:
+        from qkv.prepare import Prepared
+
+        # Before the changes: they have to fit the rows of the data, not those of the recipe.
+        chosen = Prepared.open(options.data).applied_to(chosen)
+    config = override_all(chosen, changes)
     languages = {"source_language": options.source_language, "target_language": options.target_language}
     return config.with_changes(text={name: code for name, code in languages.items() if code is not None})
 

@@ -46,8 +46,8 @@ class NotFiniteError(QkvError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the model's scores are not finite, so its weights are of no use; take an earlier checkpoint, or train "
-            "again with a smaller training.learning_rate"
+            "the model's scores are not finite, so its weights are of no use; train it again with a smaller "
+            "training.learning_rate"
         )
 
 

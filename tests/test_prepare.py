@@ -147,7 +147,7 @@ def test_every_mended_line_is_told_with_what_it_was_mended_of(tmp_path: Path) ->
         ("b.en", 9, b"", b"composition", b""),
         ("b.fr", 9, b"", b"carriage return", b""),
         ("a.tsv", 1, b"2", b"white space", b""),
-        ("a.tsv", 2, b"", b"more columns", b"CC-BY\tJos\xe9"),
+        ("a.tsv", 2, b"", b"more columns", b"CC-BY\tJos\\xe9"),
         ("a.tsv", 3, b"", b"more columns", b""),
     ]
     report = prepared.report["training"]["mended"]

@@ -128,7 +128,7 @@ class LineLog:
     def mend(self, tally: Tally, line: int, repair: Repair) -> None:
         """Counts one line of the corpus that `tally` is for, which is used as it was mended."""
         place = tally.places.find(line, repair.side)
-        lost = repair.lost.decode(errors="surrogateescape")
+        lost = _readable(repair.lost)
         self._mended.write(f"{_columns(place)}\t{repair.rule}\t{lost}\n")
         tally.mended.add(repair.rule, place)
 
@@ -217,3 +217,9 @@ def _rows(title: str, rules: Mapping[str, Any], how: Mapping[str, str] | None = 
         done = f"; {how[rule]}" if how else ""
         rows.append(f"  {rule:<22}{found['count']:>12,}   {named(found['first'], found['count'])}{done}")
     return rows
+
+
+def _readable(lost: bytes) -> str:
+    """The bytes as text; what is no text, or would break the table's lines, is escaped."""
+    text = lost.decode(errors="backslashreplace")
+    return "".join(one if one.isprintable() or one == "\t" else ascii(one)[1:-1] for one in text)

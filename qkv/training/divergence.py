@@ -23,6 +23,8 @@ class Setback(NamedTuple):
     from_step: int
     good_until: int
     """The last step after which nothing was wrong yet."""
+    useless: int | None
+    """The step whose checkpoint led to nothing but trouble."""
     number: int
     """The first rollback of a run is 1."""
     rate_factor: float
@@ -68,7 +70,8 @@ class Watch:
         return {"losses": [*self._losses], "best": self._best, "good_until": self._good_until}
 
 
-def place_to_go_on(checkpoints: Sequence[Path], good_until: int) -> Path | None:
-    """The newest checkpoint of before the trouble, or the oldest there is; None where there is none at all."""
-    good = [one for one in checkpoints if step_of(one) <= good_until]
-    return good[-1] if good else next(iter(checkpoints), None)
+def place_to_go_on(checkpoints: Sequence[Path], good_until: int, useless: int | None = None) -> Path | None:
+    """The newest checkpoint of before the trouble, or the oldest there is; None where there is none of use."""
+    of_use = [one for one in checkpoints if step_of(one) != useless]
+    good = [one for one in of_use if step_of(one) <= good_until]
+    return good[-1] if good else next(iter(of_use), None)

@@ -68,7 +68,7 @@ def _attempt(training: _Training) -> Setback | None:
     run, line = training.run, training.line
     try:
         if training.finished():
-            line.say(f"{run.path} is finished; to go on, set training.steps above {training.step}")
+            line.say(f"{run.path} is finished; {training.how_to_go_on()}")
             return None
         training.introduce()
         with training.stopping.listening():
@@ -155,6 +155,10 @@ class _Training:
     rate_factor: float = 1.0
     """What is left of the learning rate since."""
     watch: Watch = field(default_factory=Watch)
+    begun_at: int = 0
+    """The step after which this attempt began."""
+    gone_back: bool = False
+    """Whether it began because the one before had gone wrong."""
     saved_step: int = 0
     """The step after which the newest checkpoint was written; before the first there is nothing to save."""
     begun: _Begun | None = None
@@ -188,7 +192,7 @@ class _Training:
         if fast:
             hasten(model)
         weights = Weights(model, precision)
-        products = {f"{name}.weight" for name, part in model.named_modules() if isinstance(part, nn.Linear)}
+        products = [f"{name}.weight" for name, part in model.named_modules() if isinstance(part, nn.Linear)]
         optimizers = build_optimizers(options, weights.exact, products)
         saved = run.newest_sound_checkpoint()
         if saved is not None:
@@ -225,6 +229,7 @@ class _Training:
         training.window, training.watch = Window(state.get("window")), Watch(state.get("watch"))
         if setback is not None:
             training.note(setback)
+        training.gone_back, training.begun_at = setback is not None, training.step
         training.saved_step = training.step
         stopping.expect("save", sum(tensor.nbytes for tensor in weights.exact.values()) * _COPIES / _SLOW_DISK)
         return training
@@ -244,6 +249,11 @@ class _Training:
             return self.done and read(self.run.final, weights_only=True).state["step"] == self.step
         except CheckpointError:
             return False
+
+    def how_to_go_on(self) -> str:
+        if self.stopped_early:
+            return f"it stopped early; to go on, set training.patience above {self.config.training.patience}"
+        return f"to go on, set training.steps above {self.step}"
 
     def introduce(self) -> None:
         """Says what is about to happen."""
@@ -368,9 +378,15 @@ class _Training:
 
     def _diverge(self, reason: str, step: int, good_until: int) -> NoReturn:
         """Goes back with a smaller learning rate; where that was done too often, ends the run."""
+        # Not one good step since it was loaded: whatever the learning rate, this checkpoint leads nowhere.
+        useless = self.begun_at if good_until <= self.begun_at else None
         if self.rollbacks < self.config.training.rollbacks:
             factor = self.rate_factor * SLOWER
-            raise Diverged(Setback(reason, step, good_until, self.rollbacks + 1, factor))
+            # Only after a rollback: a run that was killed here and goes on must do as one that was not.
+            given_up = useless if self.gone_back else None
+            raise Diverged(Setback(reason, step, good_until, given_up, self.rollbacks + 1, factor))
+        self._look_after_save(wait=True)
+        self.run.keep_only(one for one in self.run.checkpoints() if step_of(one) != useless)
         often = f", after {self.rollbacks} rollbacks" if self.rollbacks else ""
         raise TrainingError(
             f"{reason}{often}. Try a smaller training.learning_rate, more training.warmup_steps or training.clip=1: "
@@ -385,7 +401,8 @@ class _Training:
         """Removes what was saved since the trouble began, so that this run goes on from before, killed or not."""
         self.take_step.queue.wait()
         self._look_after_save(wait=True)
-        place = place_to_go_on(self._keeping().lasting(self.run.checkpoints()), setback.good_until)
+        lasting = self._keeping().lasting(self.run.checkpoints())
+        place = place_to_go_on(lasting, setback.good_until, setback.useless)
         until = 0 if place is None else step_of(place)
         self.run.keep_only(one for one in self.run.checkpoints() if step_of(one) <= until)
         self.line.say(
@@ -441,6 +458,8 @@ class _Training:
         self.stopping.took("validation", time.monotonic() - begun)
         self.log.write("validation", self.step, **values, seconds=self.seconds)
         self.line.validation(self.step, values)
+        if not math.isfinite(values["loss"]):
+            self._diverge(f"the validation loss after step {self.step:,} is not finite", self.step, self.step - 1)
         if values["loss"] < (math.inf if self.best_loss is None else self.best_loss):
             self.best_loss, self.best_step, self.validations_since_best = values["loss"], self.step, 0
         else:

@@ -41,12 +41,13 @@ class Muon(torch.optim.Optimizer):
 
     def _move(self, parameters: list[Tensor], rate: Tensor, weight_decay: float, longer: int) -> None:
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        assert len(gradients) == len(parameters), "every matrix has a gradient"
         momentums = [self.state[parameter]["momentum"] for parameter in parameters]
         device = gradients[0].device
         finite = 1 - getattr(self, "found_inf", torch.zeros((), device=device))
         scale = getattr(self, "grad_scale", torch.ones((), device=device))
-        # Not by a factor of zero: nothing times nothing-but-a-number is not a number either.
-        gradient_NDF = torch.stack(gradients).div_(scale).mul_(finite).nan_to_num_(0.0, 0.0, 0.0)
+        # What is not finite stays so when it is multiplied by zero: it is taken out before the momentum sees it.
+        gradient_NDF = torch.stack(gradients).div_(scale).nan_to_num_(0.0, 0.0, 0.0)
         momentum_NDF = torch.stack(momentums).lerp_(gradient_NDF, (1 - _MOMENTUM) * finite)
         torch._foreach_copy_(momentums, list(momentum_NDF.unbind()))
         update_NDF = orthogonal(gradient_NDF.lerp_(momentum_NDF, _MOMENTUM))
@@ -57,8 +58,8 @@ class Muon(torch.optim.Optimizer):
 
 def orthogonal(matrix_NDF: Tensor) -> Tensor:
     """Each matrix with its singular values brought near one, by Newton and Schulz's iteration."""
-    wide = matrix_NDF.size(-2) > matrix_NDF.size(-1)
-    x = matrix_NDF.mT if wide else matrix_NDF
+    tall = matrix_NDF.size(-2) > matrix_NDF.size(-1)
+    x = matrix_NDF.mT if tall else matrix_NDF
     # bfloat16 is exact enough for a direction; a CPU has it only slowly.
     x = x.bfloat16() if x.is_cuda else x
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
@@ -66,4 +67,4 @@ def orthogonal(matrix_NDF: Tensor) -> Tensor:
     for _ in range(_ITERATIONS):
         square = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
-    return (x.mT if wide else x).to(matrix_NDF.dtype)
+    return (x.mT if tall else x).to(matrix_NDF.dtype)

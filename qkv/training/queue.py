@@ -53,7 +53,6 @@ class GpuQueue:
 
     def __init__(self, device: torch.device) -> None:
         self._working, self._bringing = torch.cuda.Stream(device), torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        self._working.wait_stream(torch.cuda.current_stream(device))
         self._brought: list[Tensor] = []
         self._taken = torch.cuda.Event()  # type: ignore[no-untyped-call]
         self._last_end: torch.cuda.Event | None = None
@@ -66,6 +65,8 @@ class GpuQueue:
             self._bringing.wait_event(self._taken)
             for tensor, brought in zip(given, self._brought, strict=True):
                 brought.copy_(tensor.pin_memory(), non_blocking=True)
+        # Validating and saving go by the stream of everybody else.
+        self._working.wait_stream(torch.cuda.current_stream(answer.device))
         with torch.cuda.stream(self._working):
             self._working.wait_stream(self._bringing)
             torch._foreach_copy_(list(place), self._brought)

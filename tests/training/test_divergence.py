@@ -94,6 +94,42 @@ def test_without_a_checkpoint_a_run_begins_again_more_slowly_and_not_for_ever(
     assert factors == [0.5, 0.25, 0.125]
 
 
+def test_a_checkpoint_that_leads_to_nothing_but_trouble_is_given_up(tmp_path: Path, toy_data: Path) -> None:
+    """The first step is finite and ruins the weights; what was saved after it is of no use at any learning rate."""
+    ruined = QUICK.with_changes(training={"learning_rate": 1e12, "save_every": 1, "rollbacks": 0})
+    sane = QUICK.with_changes(training={"save_every": 1, "rollbacks": 0})
+    with pytest.raises(TrainingError, match="the same command goes on from step 1, the last one saved"):
+        train_prepared(toy_data, tmp_path / "run", ruined)
+    with pytest.raises(TrainingError, match="the same command goes on from the beginning"):
+        train_prepared(toy_data, tmp_path / "run", sane)
+    train_prepared(toy_data, tmp_path / "run", sane)
+    assert toy.reports(tmp_path / "run", "skipped") == []
+    assert read(tmp_path / "run" / "final").state["step"] == 12
+
+
+def test_going_back_twice_to_the_same_trouble_goes_back_further(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps 5 to 7 are bad twice: once after steps 1 to 4, and again right after the checkpoint of step 4. (The eighth
+    step has been begun when the seventh is known to be bad.)"""
+    with_bad_steps(monkeypatch, {5, 6, 7, 8, 9, 10, 11})
+    train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"save_every": 2}))
+    assert [(one["step"], one["rollback"]) for one in toy.reports(tmp_path / "run", "rollback")] == [(2, 2)]
+
+
+def test_a_run_does_not_end_with_weights_that_cannot_be_validated(tmp_path: Path, toy_data: Path) -> None:
+    ruined = QUICK.with_changes(
+        training={"learning_rate": 1e12, "steps": 3, "save_every": 3, "validate_every": 3, "rollbacks": 0}
+    )
+    with pytest.raises(TrainingError, match="not finite"):
+        train_prepared(toy_data, tmp_path / "run", ruined)
+    assert not (tmp_path / "run" / "final").exists()
+    at_once = ruined.with_changes(training={"steps": 1})
+    with pytest.raises(TrainingError, match="the validation loss after step 1 is not finite"):
+        train_prepared(toy_data, tmp_path / "other", at_once)
+    assert RunDirectory(tmp_path / "other").checkpoints() == []
+
+
 def noticed(losses: list[float], allowed: float = 2.0) -> tuple[int | None, int]:
     """The step at which something is wrong, and until when all was well."""
     watch = Watch()
