@@ -312,7 +312,7 @@ def test_training_stops_early_and_stays_stopped(
     assert checkpoint.read(tmp_path / "run" / "final").state["step"] == 8
     assert "stopped early: 2 validations in a row were no better" in capsys.readouterr().err
     train_prepared(toy_data, tmp_path / "run", config)
-    assert "is finished" in capsys.readouterr().err
+    assert "is finished; it stopped early; to go on, set training.patience above 2" in capsys.readouterr().err
     assert toy.reports(tmp_path / "run")[-1]["step"] == 8
     shutil.rmtree(tmp_path / "run" / "final")
     train_prepared(toy_data, tmp_path / "run", config)
