@@ -176,13 +176,13 @@ def _add_train(commands: _Commands[_Parser]) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
-    config = _config(options)
     if options.data is not None:
         _refuse_with_data(options)
     if options.output is None and not options.dry_run:
         raise ConfigError("train needs --output, the directory of the run")
     if bool(options.files) == bool(options.data):
         raise ConfigError("train needs either files of parallel text or --data, a directory that `qkv prepare` wrote")
+    config = _config(options)
     from qkv.training import train, train_prepared
     from qkv.training.plan import plan_prepared_training, plan_training
 

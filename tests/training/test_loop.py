@@ -335,7 +335,7 @@ def test_with_patience_a_run_ends_as_if_its_best_validation_had_been_its_last(
         }
     )  # fmt: skip
     train_prepared(toy_data, tmp_path / "short", config.with_changes(training={"steps": 6}))
-    with_validation_losses(monkeypatch, [3.0, 2.5, 2.0, 2.5, math.nan])
+    with_validation_losses(monkeypatch, [3.0, 2.5, 2.0, 2.5, 2.6])
     train_prepared(toy_data, tmp_path / "run", config.with_changes(training={"patience": patience}))
     assert toy.equal(toy.weights(tmp_path / "short"), toy.weights(tmp_path / "run"))
     state = checkpoint.read(tmp_path / "run" / "final").state
