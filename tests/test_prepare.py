@@ -613,3 +613,20 @@ def test_only_lines_of_test_sets_are_left_out_where_that_is_asked_for(tmp_path: 
     prepared = prepare([corpus], tmp_path / "out", CONFIG.with_changes(data={"drop_test_lines": True}), valid=[valid])
     assert len(prepared.corpus("train")) == 300
     assert dropped(prepared) == []
+
+
+def test_faults_of_the_test_set_are_told_too(tmp_path: Path) -> None:
+    corpus = write_tsv(tmp_path / "corpus.tsv", sentences(60))
+    test = tmp_path / "test.tsv"
+    test.write_bytes("\ufeffone\tun\n".encode() + b"tw\xffo\tdeux\nthree\ttrois\r\n")
+    prepared = prepare([corpus], tmp_path / "out", CONFIG, test=[test])
+    part = prepared.report["test"]
+    assert (part["read"], [*part["dropped"]], [*part["mended"]]) == (
+        3,
+        ["broken UTF-8"],
+        ["byte-order mark", "carriage return"],
+    )
+    told = prepared.summary()
+    assert "left out of test" in told
+    assert "test.tsv:2" in told
+    assert "mended in test" in told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,8 @@ class _Preparation:
         validation = self._clean("validation", valid, ()) if valid else None
         if not self.config.data.keep_duplicates:
             mark_duplicates(training, self.place / WORK / "buckets")
-        overlaps, warnings = self._overlaps(training, validation, test)
+        watched = self._clean("test", test, ()) if test else None
+        overlaps, warnings = self._overlaps(training, {"validation": validation, "test": watched})
         notes = []
         if validation is None:
             note = hold_out(training, self.config.data.held_out, self.config.training.seed)
@@ -108,6 +109,7 @@ class _Preparation:
         report = {
             "training": {**training.tally.as_json(), **results["train"]},
             "validation": {**(validation.tally.as_json() if validation else _NOTHING), **results["valid"]},
+            "test": watched.tally.as_json() if watched else _NOTHING,
             "vocabulary": {"size": self.config.text.vocabulary, "learned_from_lines": lines},
             "segmentations": self.config.text.segmentations,
             "overlap": overlaps,
@@ -124,11 +126,10 @@ class _Preparation:
         return corpus
 
     def _overlaps(
-        self, training: CleanCorpus, validation: CleanCorpus | None, test: Sequence[Path]
+        self, training: CleanCorpus, others: Mapping[str, CleanCorpus | None]
     ) -> tuple[dict[str, Any], list[str]]:
         overlaps: dict[str, Any] = {}
         warnings = []
-        others = {"validation": validation, "test": self._clean("test", test, ()) if test else None}
         for what, other in others.items():
             if other is None:
                 continue

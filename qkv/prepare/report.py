@@ -162,12 +162,14 @@ def summarise(report: Mapping[str, Any], *, dropped: Path, mended: Path) -> str:
         f"{training['read']:,} pairs read: {kept}, "
         f"{validation['pairs']:,} for validation, {sum(_counts(training)):,} left out"
     ]
-    for name in ("training", "validation"):
-        lines += _rows(f"left out of {name}", report[name]["dropped"])
-        lines += _rows(f"mended in {name}", _repairs(report[name]), REPAIRS)
-    if training["dropped"] or validation["dropped"]:
+    # Data of an older version does not tell of its test set.
+    parts = {name: report[name] for name in ("training", "validation", "test") if name in report}
+    for name, part in parts.items():
+        lines += _rows(f"left out of {name}", part["dropped"])
+        lines += _rows(f"mended in {name}", _repairs(part), REPAIRS)
+    if any(part["dropped"] for part in parts.values()):
         lines.append(f"every line left out stands in {dropped}")
-    if _repairs(training) or _repairs(validation):
+    if any(_repairs(part) for part in parts.values()):
         lines.append(f"every line mended stands in {mended}")
     vocabulary = report["vocabulary"]
     lines.append(
