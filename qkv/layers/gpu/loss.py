@@ -42,21 +42,21 @@ def _loss_and_gradient(
     else:
         own_logit = tl.load(start + own).to(tl.float32)
         highest = -float("inf")
-        sum_B = tl.zeros([BLOCK], dtype=tl.float32)
-        plain_B = tl.zeros([BLOCK], dtype=tl.float32)
+        sum_V = tl.zeros([BLOCK], dtype=tl.float32)
+        plain_V = tl.zeros([BLOCK], dtype=tl.float32)
         for first in range(0, V, BLOCK):
             v = first + tl.arange(0, BLOCK)
-            logit_B = tl.load(start + v, mask=v < V, other=-float("inf")).to(tl.float32)
-            higher = tl.maximum(highest, tl.max(logit_B, 0))
-            sum_B = sum_B * tl.exp(highest - higher) + tl.exp(logit_B - higher)
-            plain_B += tl.where(v < V, logit_B, 0.0)
+            logit_V = tl.load(start + v, mask=v < V, other=-float("inf")).to(tl.float32)
+            higher = tl.maximum(highest, tl.max(logit_V, 0))
+            sum_V = sum_V * tl.exp(highest - higher) + tl.exp(logit_V - higher)
+            plain_V += tl.where(v < V, logit_V, 0.0)
             highest = higher
-        everything = highest + tl.log(tl.sum(sum_B, 0))
+        everything = highest + tl.log(tl.sum(sum_V, 0))
         tl.store(surprise + p, everything - own_logit)
-        even = everything - tl.sum(plain_B, 0) / V
+        even = everything - tl.sum(plain_V, 0) / V
         tl.store(total + p, (1 - smoothing) * (everything - own_logit) + smoothing * even)
         for first in range(0, V, BLOCK):
             v = first + tl.arange(0, BLOCK)
-            logit_B = tl.load(start + v, mask=v < V, other=0.0).to(tl.float32)
-            gradient_B = tl.exp(logit_B - everything) - smoothing / V - tl.where(v == own, 1 - smoothing, 0.0)
-            tl.store(start + v, gradient_B.to(logits.dtype.element_ty), mask=v < V)
+            logit_V = tl.load(start + v, mask=v < V, other=0.0).to(tl.float32)
+            gradient_V = tl.exp(logit_V - everything) - smoothing / V - tl.where(v == own, 1 - smoothing, 0.0)
+            tl.store(start + v, gradient_V.to(logits.dtype.element_ty), mask=v < V)
