@@ -376,10 +376,11 @@ class _Training:
         if wrong is not None:
             self._diverge(f"{wrong}, seen at step {begun.step:,}", begun.step, self.watch.good_until)
 
-    def _diverge(self, reason: str, step: int, good_until: int) -> NoReturn:
-        """Goes back with a smaller learning rate; where that was done too often, ends the run."""
-        # Not one good step since it was loaded: whatever the learning rate, this checkpoint leads nowhere.
-        useless = self.begun_at if good_until <= self.begun_at else None
+    def _diverge(self, reason: str, step: int, good_until: int, useless: int | None = None) -> NoReturn:
+        """Goes back with a smaller learning rate; where that was done too often, ends the run.
+
+        `useless` is the step of a checkpoint that is not to be gone on from.
+        """
         if self.rollbacks < self.config.training.rollbacks:
             factor = self.rate_factor * SLOWER
             # Only after a rollback: a run that was killed here and goes on must do as one that was not.
@@ -439,7 +440,9 @@ class _Training:
             f"{len(self.bad_steps)} steps in a row had a loss or gradient that is not finite, the last one step "
             f"{step:,} with {some}, …; all are named in {path}"
         )
-        self._diverge(reason, step, self.bad_steps[0] - 1)
+        good_until = self.bad_steps[0] - 1
+        # Not one good step since it was loaded: whatever the learning rate, that checkpoint leads nowhere.
+        self._diverge(reason, step, good_until, self.begun_at if good_until <= self.begun_at else None)
 
     def report(self) -> None:
         if not self.window.values["target_tokens"]:
