@@ -1,0 +1,1 @@
+"""Who runs the model for a search; which one is chosen by the device and by what is loaded."""
