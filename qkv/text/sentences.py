@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from qkv.text.abbreviations import Abbreviations, abbreviations, code
+from qkv.text.words import LINE_BREAKS
 
-_LINE_BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 # From its first visible character on; what is before is a gap.
-_LINE = re.compile(rf"\S[^{_LINE_BREAKS}]*+")
+_LINE = re.compile(rf"\S[^{LINE_BREAKS}]*+")
 _VISIBLE = re.compile(r"\S")
 
 _SPACED_ENDS = ".!?…‼⁇⁈⁉\u037e؟۔։।॥።။។"

@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from qkv.text.protect import TAG
+from qkv.text.words import LINE_BREAKS
 
 _TAG = re.compile(TAG)
 _NAME = re.compile(r"</?([A-Za-z0-9][^\s/>]*)")
-_LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LINE_BREAK = re.compile(f"[{LINE_BREAKS}]")
 # These part the words that they stand between; others, such as those of H<sub>2</sub>O, do not.
 _PARTING = re.compile(r"br|p|div|[uod]l|li|d[td]|t[dhr]|table|hr|h[1-6]|option|section|article")
+
+_OUTSIDE = " "
+"""What is outside the text is as good as white space."""
 
 
 class Tag(NamedTuple):
@@ -38,28 +42,32 @@ def take_tags(text: str) -> Tagged:
     """The text without its tags; of white space on both sides of one, that on one side goes with it."""
     found = [match[0] for match in _TAG.finditer(text)]
     between = _TAG.split(text)
-    last_part = max((place for place, part in enumerate(between) if part), default=0)
     partners = _partners(found)
     tags: list[Tag] = []
     position = 0
-    # Outside the text is as good as white space.
-    before = " "
+    before, behind = _OUTSIDE, _characters_behind(between)
     for number, tag in enumerate(found):
         left, right = between[number], between[number + 1]
-        is_parted_left = (left or before)[-1].isspace()
-        is_parted_right = right[:1].isspace() or number >= last_part
+        is_parted = (left or before)[-1].isspace()
         trail = lead = ""
-        if is_parted_left and is_parted_right:
+        if is_parted and (right or behind[number])[0].isspace():
             trail, lead = left[len(left.rstrip()) :], right[: len(right) - len(right.lstrip())]
-            is_made_up = left == " " and bool(tags) and tags[-1].stands_for_space
-            trail, lead = _taken_along(tag, "" if is_made_up else trail, lead)
-        stands_for_space = not (is_parted_left or is_parted_right) and _PARTING.fullmatch(_name(tag)) is not None
+            trail, lead = _taken_along(tag, trail, lead)
+        stands_for_space = bool(not is_parted and not behind[number].isspace() and _PARTING.fullmatch(_name(tag)))
         between[number] = left[: len(left) - len(trail)]
         between[number + 1] = " " * stands_for_space + right[len(lead) :]
         position += len(between[number])
         before = (before + between[number])[-1]
         tags.append(Tag(trail + tag + lead, position, partners[number], stands_for_space))
     return Tagged("".join(between), tuple(tags))
+
+
+def _characters_behind(parts: Sequence[str]) -> list[str]:
+    """For each tag between the parts, the next character that is no tag."""
+    result = [_OUTSIDE]
+    for part in reversed(parts[1:]):
+        result.append(part[:1] or result[-1])
+    return result[:0:-1]
 
 
 def _taken_along(tag: str, trail: str, lead: str) -> tuple[str, str]:

@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from qkv.errors import ConfigError
 
+LINE_BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+"""The characters that end a line, as a pattern's class names them."""
+
 # Scripts that have no space between words: each character is a word of its own, so that a term is found inside a run.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qkv.text.placing import by_words, put_tags
@@ -98,6 +98,7 @@ def test_plain_text_reads_as_if_there_had_been_no_tags(text: str, plain: str) ->
 
 
 @given(st.one_of(NESTED, BROKEN))
+@example("a<p><b>\n")
 def test_a_translation_that_changes_nothing_gives_the_text_back(text: str) -> None:
     tagged = take_tags(text)
     assert put_tags(tagged.plain, tagged, [(word, word) for word in words(tagged.plain)]) == text
