@@ -38,7 +38,7 @@ _LIST_MARK = re.compile(r"[(\[]?(?:\d{1,3}|[^\W\d_]|[ivxlcIVXLC]{1,6})[.)\]]+|[-
 _LIST_ITEM = re.compile(r"\(?(?:[^\W\d_][.)]|[ivx]{1,4}\))\s")
 _ACRONYM = re.compile(r"[^\W\d_]{1,2}(?:\.-?[^\W\d_]{1,2})+")
 _ORDINAL = re.compile(r"\d{1,2}|[IVXLC]{2,6}")
-_STARTER = re.compile(r"[^\W\d_]+(?!\.)")
+_STARTER = re.compile(r"[^\W\d_]++(?!\.)")
 _BESIDE_WORDS = re.compile(r"[\s\"'’“”„«»()\[\]{},:]")
 _FAR = 40
 """Characters that are looked at on either side of a candidate."""

@@ -35,6 +35,10 @@ def test_every_language_is_tried_more_than_once() -> None:
     assert all(tried.count(language) >= 5 for language in ("en", "de", "fr", "it", "es", "nl", "pt", "zh", "ja"))
 
 
+def test_a_shortened_name_does_not_begin_a_sentence_by_its_first_letters() -> None:
+    assert split("By J. Is. Newton", "en").sentences[0] == "By J. Is."
+
+
 @given(TEXTS, st.sampled_from(LANGUAGES))
 def test_joining_what_was_split_gives_the_text(text: str, language: str | None) -> None:
     pieces = split(text, language)
