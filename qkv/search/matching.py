@@ -58,7 +58,7 @@ class Matcher:
 
     def read(self, reading: Reading, text: str) -> Read:
         """What more text adds."""
-        return self._remembered(reading, text)
+        return self._remembered(reading, text) if self._patterns else Read((), reading)
 
     def end(self, reading: Reading) -> tuple[int, ...]:
         """What the end of the text adds."""

@@ -8,7 +8,6 @@ the beam (dynamic beam allocation, Post and Vilar 2018).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -88,11 +87,14 @@ def followed(rule: Rule, token: int, *, end: int, room: int) -> Rule | None:
 
 def shared_out(moves: Sequence[Move], width: int, end: int) -> tuple[list[Move], list[Move]]:
     """Of the moves, best first, those that end and those that go on: each stage has its share of the beam."""
-    furthest = max((move.rule.met for move in moves), default=0)
-    ended = [move for move in [one for one in moves if one.rule.met == furthest][:width] if move.token == end]
-    alive = sorted((move for move in moves if move.token != end), key=lambda move: -move.rule.met)
-    stages = [[*stage] for _, stage in groupby(alive, key=lambda move: move.rule.met)]
-    share = max(1, width // max(1, len(stages)))
-    kept = [move for stage in stages for move in stage[:share]][:width]
-    others = sorted((move for stage in stages for move in stage[share:]), key=lambda move: -move.score)
+    stages: dict[int, list[Move]] = {}
+    for move in moves:
+        stages.setdefault(move.rule.met, []).append(move)
+    furthest = stages[max(stages)] if stages else []
+    ended = [move for move in furthest[:width] if move.token == end]
+    living = [[move for move in stages[met] if move.token != end] for met in sorted(stages, reverse=True)]
+    living = [stage for stage in living if stage]
+    share = max(1, width // max(1, len(living)))
+    kept = [move for stage in living for move in stage[:share]][:width]
+    others = sorted((move for stage in living for move in stage[share:]), key=lambda move: -move.score)
     return ended, [*kept, *others[: width - len(kept)]]

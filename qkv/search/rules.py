@@ -148,3 +148,12 @@ def together(rules: Sequence[Rule]) -> Rule | None:
     if len(rules) < 2:
         return rules[0] if rules else None
     return Together(tuple(rules))
+
+
+def kept(rule: Rule, ids: Sequence[int]) -> bool:
+    """Whether a translation that nobody held to a rule keeps to it."""
+    for token in ids:
+        if not rule.allows(token):
+            return False
+        rule = rule.after(token)
+    return not rule.left

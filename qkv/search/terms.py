@@ -92,15 +92,9 @@ class Terms:
         self._place = place
         self._plan = plan
         self._followers: dict[int, Terms] = {}
-
-    @property
-    def met(self) -> int:
+        self.left = sys.maxsize if plan is None else len(plan)
         # Tokens that only lead out of something forbidden are no part of what must be written.
-        return -min(self.left, self._book.missing_at_end(self._place))
-
-    @property
-    def left(self) -> int:
-        return sys.maxsize if self._plan is None else len(self._plan)
+        self.met = 0 if plan is None else -min(self.left, book.missing_at_end(place))
 
     def vocabulary(self) -> Collection[int]:
         return self._book.vocabulary

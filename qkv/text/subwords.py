@@ -124,6 +124,15 @@ class Tokenizer:
         """How an id looks: its piece of text, `▁` for a space, or the name of its symbol."""
         return str(self._processor.id_to_piece(token))
 
+    def surface(self, token: int) -> bytes:
+        """What an id adds to a text, in UTF-8, a space where a word begins; a symbol that is no text adds nothing."""
+        processor = self._processor
+        if processor.is_byte(token):
+            return bytes.fromhex(self.piece(token)[3:5])
+        if processor.is_control(token) or processor.is_unknown(token):
+            return b""
+        return self.piece(token).replace(META, " ").encode()
+
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:
         return Tokenizer, (self.model,)
 

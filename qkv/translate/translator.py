@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.config import Config, SearchConfig
-from qkv.errors import ConfigError
+from qkv.errors import ConfigError, RuleError
 from qkv.progress import tell
 from qkv.search.beam import Coverage, beam_search
 from qkv.search.engine import Engine
 from qkv.search.hypothesis import Hypothesis, Limits, paper_penalty
-from qkv.search.rules import NoRepeats, Prefix, Rule, together
+from qkv.search.rules import NoRepeats, Prefix, Rule, kept, together
 from qkv.search.sample import Sampling, sample
 from qkv.text.cleaning import normalise
 from qkv.text.subwords import Tokenizer
-from qkv.translate.options import Controls
+from qkv.translate.options import Controls, Terms
+from qkv.translate.terms import Encoder
 from qkv.translate.translation import Translation
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _EMPTY = Translation("", 0.0, complete=True)
 _SEEDS = 1 << 63
 _QUOTED = 30
+_LEAST_BEAM_FOR_TERMS = 4
+"""A narrower one would write all terms at the very beginning, before it is too late."""
 
 
 class Translator:
@@ -50,6 +53,7 @@ class Translator:
         self._search = search
         self._longest = min(search.longest_source, longest or search.longest_source)
         self.target_language = target_language
+        self._terms = Encoder(tokenizer)
         self._warn = warn or _warn
 
     @classmethod
@@ -79,19 +83,23 @@ class Translator:
         sampling: Sampling | None = None,
         seed: int = 0,
         prefixes: Sequence[str] | None = None,
+        terms: Sequence[Terms | None] | None = None,
         controls: Controls | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[Translation]:
         """One translation for each text, in order; an empty text stays empty.
 
         `alternatives` asks for that many others of each; `sampling` draws instead of searching for the best, by random
-        numbers that depend on the seed and the text alone; each translation begins with its one of the `prefixes`.
+        numbers that depend on the seed and the text alone; each translation begins with its one of the `prefixes`,
+        and keeps to its one of the `terms`. What keeps to them by itself is left as it is.
         """
         _require_texts(texts, "texts")
         if prefixes is not None:
             _require_texts(prefixes, "prefixes")
             if len(prefixes) != len(texts):
                 raise ConfigError(f"there are {len(prefixes)} prefixes for {len(texts)} texts; give one for each")
+        if terms is not None and len(terms) != len(texts):
+            raise ConfigError(f"there are terms for {len(terms)} of {len(texts)} texts; give some, or None, for each")
         search = self._searching(beam=beam, length_penalty=length_penalty)
         wanted = alternatives + 1
         if alternatives < 0:
@@ -104,12 +112,16 @@ class Translator:
         found: dict[int, list[Hypothesis]] = {}
         for batch in self._batches(texts, search.beam if sampling is None else wanted):
             asked = [
-                _Asked(source, self._rule(controls, prefixes[number] if prefixes else "")) for number, source in batch
+                self._asked(source, controls, prefixes[number] if prefixes else "", terms[number] if terms else None)
+                for number, source in batch
             ]
-            if sampling is None:
-                hypotheses = self._look(asked, search, controls, wanted)
-            else:
-                hypotheses = self._draw(asked, sampling, seed, wanted)
+            try:
+                if sampling is None:
+                    hypotheses = self._look(asked, search, controls, wanted)
+                else:
+                    hypotheses = self._draw([one.strictly() for one in asked], sampling, seed, wanted)
+            except RuleError as error:
+                raise RuleError(batch[error.sentence][0]) from error
             found |= {number: some for (number, _), some in zip(batch, hypotheses, strict=True)}
             if progress is not None:
                 progress(len(batch))
@@ -143,15 +155,35 @@ class Translator:
             ids = ids[: self._longest - 1]
         return [*ids, self.tokenizer.end] if ids else []
 
-    def _rule(self, controls: Controls, prefix: str) -> Rule | None:
-        rules: list[Rule] = []
-        if prefix:
-            rules.append(Prefix(tuple(self.tokenizer.encode(normalise(prefix)))))
-        if controls.no_repeats_of:
-            rules.append(NoRepeats(controls.no_repeats_of))
-        return together(rules)
+    def _asked(self, source: list[int], controls: Controls, prefix: str, terms: Terms | None) -> _Asked:
+        begins = [Prefix(tuple(self.tokenizer.encode(normalise(prefix))))] if prefix else []
+        return _Asked(
+            source,
+            _with_controls(begins, controls),
+            _with_controls([*begins, self._terms.rule(terms)], controls) if terms else None,
+        )
 
     def _look(self, asked: list[_Asked], search: SearchConfig, controls: Controls, keep: int) -> list[list[Hypothesis]]:
+        """Without terms first: many a translation has them by itself, and is then what it would be without them."""
+        found = self._look_once(asked, search, controls, keep)
+        again = [
+            number
+            for number, (one, some) in enumerate(zip(asked, found, strict=True))
+            if one.stricter is not None and not all(kept(one.stricter, best.ids) for best in some)
+        ]
+        if again:
+            try:
+                wider = dataclasses.replace(search, beam=max(search.beam, _LEAST_BEAM_FOR_TERMS))
+                held = self._look_once([asked[number].strictly() for number in again], wider, controls, keep)
+            except RuleError as error:
+                raise RuleError(again[error.sentence]) from error
+            for number, some in zip(again, held, strict=True):
+                found[number] = some
+        return found
+
+    def _look_once(
+        self, asked: list[_Asked], search: SearchConfig, controls: Controls, keep: int
+    ) -> list[list[Hypothesis]]:
         sources = [one.source for one in asked]
         covers = controls.coverage_penalty > 0
         return beam_search(
@@ -210,12 +242,26 @@ class _Asked:
 
     source: list[int]
     rule: Rule | None
+    stricter: Rule | None = None
+    """The rule with the terms that the translation may have by itself; None where there are none."""
+
+    def strictly(self) -> _Asked:
+        """The same, held to its terms too."""
+        return _Asked(self.source, self.stricter or self.rule)
 
     @property
     def seed(self) -> list[int]:
         """A number of the source's own, so that what is drawn for it does not depend on its neighbours."""
         digest = hashlib.sha256(repr(self.source).encode()).digest()
         return [int.from_bytes(digest[:8], "little")]
+
+
+def _with_controls(rules: Sequence[Rule], controls: Controls) -> Rule | None:
+    if not controls.no_repeats_of:
+        return together(rules)
+    # What must be written may repeat: a search that has no other way left would come to nothing.
+    spared = {token for rule in rules for token in rule.vocabulary()}
+    return together([*rules, NoRepeats(controls.no_repeats_of, spared)])
 
 
 def _wanted(asked: list[_Asked]) -> set[int]:
