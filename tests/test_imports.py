@@ -62,6 +62,7 @@ WITHOUT_TORCH = [
     "qkv.data.packing",
     "qkv.prepare",
     "qkv.search",
+    "qkv.engines.ensemble",
     "qkv.translate",
     "qkv.evaluate",
     "qkv.plot",
