@@ -43,6 +43,7 @@ class Tokenizer:
         self._processor = _processor(model)
         self._controls = frozenset(index for index in range(self.size) if self._processor.is_control(index))
         self._bytes = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+        self._values = {token: byte for byte, token in enumerate(self._bytes)}
         self._sampler: Sampler | None = None
 
     @classmethod
@@ -123,6 +124,10 @@ class Tokenizer:
     def piece(self, token: int) -> str:
         """How an id looks: its piece of text, `▁` for a space, or the name of its symbol."""
         return str(self._processor.id_to_piece(token))
+
+    def byte(self, token: int) -> int | None:
+        """The byte that an id stands for, if it stands for one."""
+        return self._values.get(token)
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:
         return Tokenizer, (self.model,)
