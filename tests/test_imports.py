@@ -43,10 +43,8 @@ MAY_IMPORT = {
     "qkv.evaluate.systems": "errors progress text translate",
     "qkv.convert": "errors config",
     "qkv.plot": "errors",
-    "qkv.cli": (
-        "qkv errors storage progress config recipes text.files search.sample checkpoint prepare training translate "
-        "evaluate plot"
-    ),
+    "qkv.commands": "errors storage progress text.files text.glossary search.sample translate",
+    "qkv.cli": "qkv errors storage progress config recipes checkpoint prepare training evaluate plot commands",
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
 }
@@ -64,9 +62,11 @@ WITHOUT_TORCH = [
     "qkv.data.packing",
     "qkv.prepare",
     "qkv.search",
+    "qkv.engines.ensemble",
     "qkv.translate",
     "qkv.evaluate",
     "qkv.plot",
+    "qkv.commands",
     "qkv.cli",
 ]
 

@@ -43,6 +43,7 @@ class Tokenizer:
         self._processor = _processor(model)
         self._controls = frozenset(index for index in range(self.size) if self._processor.is_control(index))
         self._bytes = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+        self._values = {token: byte for byte, token in enumerate(self._bytes)}
         self._sampler: Sampler | None = None
 
     @classmethod
@@ -124,12 +125,16 @@ class Tokenizer:
         """How an id looks: its piece of text, `▁` for a space, or the name of its symbol."""
         return str(self._processor.id_to_piece(token))
 
+    def byte(self, token: int) -> int | None:
+        """The byte that an id stands for, if it stands for one."""
+        return self._values.get(token)
+
     def surface(self, token: int) -> bytes:
         """What an id adds to a text, in UTF-8, a space where a word begins; a symbol that is no text adds nothing."""
-        processor = self._processor
-        if processor.is_byte(token):
-            return bytes.fromhex(self.piece(token)[3:5])
-        if processor.is_control(token) or processor.is_unknown(token):
+        byte = self.byte(token)
+        if byte is not None:
+            return bytes([byte])
+        if token in self._controls or token == self.unknown:
             return b""
         return self.piece(token).replace(META, " ").encode()
 

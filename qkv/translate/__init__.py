@@ -1,8 +1,9 @@
 """Translating text with a trained run: `Translator.load("run").translate(["Hello."])`."""
 
-from qkv.translate.options import Controls, Terms
+from qkv.search.sample import Sampling
+from qkv.translate.options import Controls, Mbr, Rerank, Terms
 from qkv.translate.terms import terms_of
 from qkv.translate.translation import Translation
 from qkv.translate.translator import Translator
 
-__all__ = ["Controls", "Terms", "Translation", "Translator", "terms_of"]
+__all__ = ["Controls", "Mbr", "Rerank", "Sampling", "Terms", "Translation", "Translator", "terms_of"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -11,7 +12,8 @@ class Translation:
 
     text: str
     score: float
-    """Log-probability over the length penalty; closer to zero is better."""
+    """What it was ranked by: the log-probability over the length penalty, less what coverage costs; of reranked ones
+    the weighted mean of two scores, and of those chosen by likeness the mean likeness to the others, 0 to 100."""
     complete: bool
     """False where the length limit cut it off."""
     alternatives: tuple[Translation, ...] = ()
@@ -19,3 +21,8 @@ class Translation:
     """The subwords it was written in; the end, where it was written, is the last."""
     token_scores: tuple[float, ...] = ()
     """The log-probability of each of them."""
+
+    @property
+    def log_probability(self) -> float:
+        """Of the whole of it; closer to zero is better."""
+        return math.fsum(self.token_scores)

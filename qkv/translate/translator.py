@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.config import Config, SearchConfig
-from qkv.errors import ConfigError, RuleError
+from qkv.engines.ensemble import Ensemble
+from qkv.errors import ConfigError
 from qkv.progress import tell
-from qkv.search.beam import Coverage, beam_search
 from qkv.search.engine import Engine
-from qkv.search.hypothesis import Hypothesis, Limits, paper_penalty
-from qkv.search.rules import NoRepeats, Prefix, Rule, kept, together
-from qkv.search.sample import Sampling, sample
+from qkv.search.sample import Sampling
 from qkv.text.cleaning import normalise
+from qkv.text.growing import GrowingText
 from qkv.text.subwords import Tokenizer
-from qkv.translate.options import Controls, Terms
-from qkv.translate.terms import Encoder
+from qkv.translate.asked import Asked
+from qkv.translate.checks import require_as_many, require_possible, require_texts
+from qkv.translate.choosing import by_likeness, reranked
+from qkv.translate.options import Controls, Mbr, Rerank, Terms
+from qkv.translate.searcher import Searcher
 from qkv.translate.translation import Translation
+from qkv.translate.wording import Wording
 
 if TYPE_CHECKING:
     from qkv.models.encoder_decoder import EncoderDecoder
 
-
 _EMPTY = Translation("", 0.0, complete=True)
-_SEEDS = 1 << 63
-_QUOTED = 30
-_LEAST_BEAM_FOR_TERMS = 4
-"""A narrower one would write all terms at the very beginning, before it is too late."""
+_FOR_MBR = Sampling(epsilon=0.02)
+"""What is drawn to be compared: no token that is hardly ever right (Freitag et al., 2023)."""
 
 
 class Translator:
@@ -44,34 +43,72 @@ class Translator:
         tokenizer: Tokenizer,
         search: SearchConfig,
         *,
+        right_to_left: bool,
         longest: int | None = None,
         target_language: str | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:
         self.engine = engine
-        self.tokenizer = tokenizer
-        self._search = search
-        self._longest = min(search.longest_source, longest or search.longest_source)
         self.target_language = target_language
-        self._terms = Encoder(tokenizer)
-        self._warn = warn or _warn
+        self._search = search
+        self._wording = Wording(
+            tokenizer, min(search.longest_source, longest or search.longest_source), right_to_left, warn or _warn
+        )
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._wording.tokenizer
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, device: str = "auto") -> Translator:
-        """The translator of a run directory: its final weights, or the newest checkpoint's while it is training."""
+    def load(cls, path: str | os.PathLike[str], *others: str | os.PathLike[str], device: str = "auto") -> Translator:
+        """The translator of a run directory: its final weights, or the newest checkpoint's while it is training.
+
+        Several run directories are an ensemble, which searches as the first one does.
+        """
         # Only who translates with a run needs torch.
         from qkv.engines.load import load_run
 
-        return cls.of(*load_run(Path(path), device))
+        return cls.joined({str(one): cls.of(*load_run(Path(one), device)) for one in (path, *others)})
 
     @classmethod
     def of(cls, model: EncoderDecoder, tokenizer: Tokenizer, config: Config) -> Translator:
         """The translator of a model with these settings."""
         from qkv.engines.plain import PlainEngine
 
-        longest = config.model.longest if config.model.positions == "learned" else None
-        engine = PlainEngine(model, tokenizer.padding)
-        return cls(engine, tokenizer, config.search, longest=longest, target_language=config.text.target_language)
+        return cls(
+            PlainEngine(model, tokenizer.padding),
+            tokenizer,
+            config.search,
+            longest=config.model.longest if config.model.positions == "learned" else None,
+            target_language=config.text.target_language,
+            right_to_left=config.text.right_to_left,
+        )
+
+    @classmethod
+    def joined(cls, translators: Mapping[str, Translator]) -> Translator:
+        """An ensemble of translators, which are named in case they do not fit together."""
+        (name, first), *others = translators.items()
+        for other, translator in others:
+            if translator.tokenizer.fingerprint != first.tokenizer.fingerprint:
+                raise ConfigError(
+                    f"{other} has not the same vocabulary as {name}, so they cannot translate together; train it with "
+                    f"--tokenizer {name}/tokenizer.model"
+                )
+            if translator._wording.right_to_left != first._wording.right_to_left:
+                raise ConfigError(
+                    f"one of {name} and {other} writes from right to left, the other does not, so they cannot "
+                    "translate together; use one to rerank what the other finds"
+                )
+        if not others:
+            return first
+        return cls(
+            Ensemble([one.engine for one in translators.values()]),
+            first.tokenizer,
+            first._search,
+            longest=min(one._wording.longest for one in translators.values()),
+            target_language=first.target_language,
+            right_to_left=first._wording.right_to_left,
+        )
 
     def translate(
         self,
@@ -82,6 +119,8 @@ class Translator:
         alternatives: int = 0,
         sampling: Sampling | None = None,
         seed: int = 0,
+        mbr: Mbr | None = None,
+        rerank: Rerank | None = None,
         prefixes: Sequence[str] | None = None,
         terms: Sequence[Terms | None] | None = None,
         controls: Controls | None = None,
@@ -90,191 +129,131 @@ class Translator:
         """One translation for each text, in order; an empty text stays empty.
 
         `alternatives` asks for that many others of each; `sampling` draws instead of searching for the best, by random
-        numbers that depend on the seed and the text alone; each translation begins with its one of the `prefixes`,
-        and keeps to its one of the `terms`. What keeps to them by itself is left as it is.
+        numbers that depend on the seed and the text alone; `mbr` draws many and takes the one most like the others;
+        `rerank` asks a second model about what the beam found; each translation begins with its one of the `prefixes`,
+        and keeps to its one of the `terms`.
         """
-        _require_texts(texts, "texts")
+        require_texts(texts, "texts")
         if prefixes is not None:
-            _require_texts(prefixes, "prefixes")
-            if len(prefixes) != len(texts):
-                raise ConfigError(f"there are {len(prefixes)} prefixes for {len(texts)} texts; give one for each")
-        if terms is not None and len(terms) != len(texts):
-            raise ConfigError(f"there are terms for {len(terms)} of {len(texts)} texts; give some, or None, for each")
-        search = self._searching(beam=beam, length_penalty=length_penalty)
-        wanted = alternatives + 1
-        if alternatives < 0:
-            raise ConfigError(f"{alternatives} alternatives cannot be; give 0 or more")
-        if wanted > search.beam and sampling is None:
-            raise ConfigError(f"the {wanted} best need a beam of at least {wanted}, not {search.beam}")
-        if not 0 <= seed < _SEEDS:
-            raise ConfigError(f"the seed is {seed}; it must be at least 0 and below 2^63")
+            require_texts(prefixes, "prefixes")
+            require_as_many(len(texts), "texts", len(prefixes), "prefixes")
+        if terms is not None:
+            require_as_many(len(texts), "texts", len(terms), "terms")
+        searcher = self._searcher(beam=beam, length_penalty=length_penalty)
+        search = searcher.search
         controls = controls or Controls()
-        found: dict[int, list[Hypothesis]] = {}
-        for batch in self._batches(texts, search.beam if sampling is None else wanted):
-            asked = [
-                self._asked(source, controls, prefixes[number] if prefixes else "", terms[number] if terms else None)
-                for number, source in batch
-            ]
-            try:
-                if sampling is None:
-                    hypotheses = self._look(asked, search, controls, wanted)
-                else:
-                    hypotheses = self._draw([one.strictly() for one in asked], sampling, seed, wanted)
-            except RuleError as error:
-                raise RuleError(batch[error.sentence][0]) from error
-            found |= {number: some for (number, _), some in zip(batch, hypotheses, strict=True)}
+        if mbr is not None:
+            sampling = sampling or _FOR_MBR
+        wanted = alternatives + 1
+        require_possible(wanted, search.beam, sampling=sampling, seed=seed, mbr=mbr, rerank=rerank)
+        asked = [
+            Asked(
+                number,
+                source,
+                self._wording.rule(controls, prefix),
+                self._wording.rule(controls, prefix, some) if some is not None else None,
+            )
+            for number, (text, prefix, some) in enumerate(
+                zip(texts, prefixes or [""] * len(texts), terms or [None] * len(texts), strict=True)
+            )
+            if (source := self._wording.source(text))
+        ]
+        count = mbr.samples if mbr is not None else search.beam if rerank is not None else wanted
+        found: dict[int, list[Translation]] = {}
+        for batch in searcher.batches(asked, rows=search.beam if sampling is None else count):
+            if sampling is None:
+                hypotheses = searcher.look(batch, controls, keep=count)
+            else:
+                hypotheses = searcher.draw(batch, sampling, seed=seed, count=count)
+            some = [[self._wording.translation(one) for one in group] for group in hypotheses]
+            if mbr is not None:
+                some = [by_likeness(group, mbr.likeness) for group in some]
+            if rerank is not None:
+                some = reranked([texts[one.number] for one in batch], some, rerank, search.length_penalty)
+            found |= {one.number: group[:wanted] for one, group in zip(batch, some, strict=True)}
             if progress is not None:
                 progress(len(batch))
         if progress is not None:
             # Empty texts cost nothing, but whoever counts expects them.
             progress(len(texts) - len(found))
-        return [self._translation(found[number]) if number in found else _EMPTY for number in range(len(texts))]
+        return [_with_alternatives(found[number]) if number in found else _EMPTY for number in range(len(texts))]
 
-    def _searching(self, **changes: float | None) -> SearchConfig:
-        """How to search, with what is asked for here in place of the run's."""
-        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
-        return dataclasses.replace(self._search, **given)
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        length_penalty: float | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Translation]:
+        """The targets as translations of the sources, with the scores that the search would have given them.
 
-    def _batches(self, texts: Sequence[str], rows: int) -> Iterator[list[tuple[int, list[int]]]]:
-        """Texts as ids with their numbers, those of like length together, as many as the token budget lets."""
-        sources = [(number, self._encode(text)) for number, text in enumerate(texts)]
-        sources = sorted(((n, ids) for n, ids in sources if ids), key=lambda one: -len(one[1]))
-        while sources:
-            count = max(1, self._search.batch_tokens // (rows * len(sources[0][1])))
-            yield sources[:count]
-            sources = sources[count:]
-
-    def _encode(self, text: str) -> list[int]:
-        text = normalise(text)
-        ids = self.tokenizer.encode(text)
-        if len(ids) >= self._longest:
-            self._warn(
-                f"a text of {len(ids):,} tokens ({text[:_QUOTED]!r}…) is cut: "
-                f"only the first {self._longest - 1:,} are translated"
-            )
-            ids = ids[: self._longest - 1]
-        return [*ids, self.tokenizer.end] if ids else []
-
-    def _asked(self, source: list[int], controls: Controls, prefix: str, terms: Terms | None) -> _Asked:
-        begins = [Prefix(tuple(self.tokenizer.encode(normalise(prefix))))] if prefix else []
-        return _Asked(
-            source,
-            _with_controls(begins, controls),
-            _with_controls([*begins, self._terms.rule(terms)], controls) if terms else None,
-        )
-
-    def _look(self, asked: list[_Asked], search: SearchConfig, controls: Controls, keep: int) -> list[list[Hypothesis]]:
-        """Without terms first: many a translation has them by itself, and is then what it would be without them."""
-        found = self._look_once(asked, search, controls, keep)
-        again = [
-            number
-            for number, (one, some) in enumerate(zip(asked, found, strict=True))
-            if one.stricter is not None and not all(kept(one.stricter, best.ids) for best in some)
+        An empty source has one translation, the empty one.
+        """
+        require_texts(sources, "sources")
+        require_texts(targets, "targets")
+        require_as_many(len(sources), "sources", len(targets), "targets")
+        searcher = self._searcher(length_penalty=length_penalty)
+        # Of one source, several translations may be asked about.
+        encoded = {text: self._wording.source(text) for text in dict.fromkeys(sources)}
+        asked = [
+            Asked(number, encoded[source], target=self._wording.target(target))
+            for number, (source, target) in enumerate(zip(sources, targets, strict=True))
+            if encoded[source]
         ]
-        if again:
-            try:
-                wider = dataclasses.replace(search, beam=max(search.beam, _LEAST_BEAM_FOR_TERMS))
-                held = self._look_once([asked[number].strictly() for number in again], wider, controls, keep)
-            except RuleError as error:
-                raise RuleError(again[error.sentence]) from error
-            for number, some in zip(again, held, strict=True):
-                found[number] = some
+        found = [_of_nothing(target) for target in targets]
+        for batch in searcher.batches(asked, rows=1):
+            for one, hypothesis in zip(batch, searcher.read(batch), strict=True):
+                found[one.number] = self._wording.translation(hypothesis)
+            if progress is not None:
+                progress(len(batch))
+        if progress is not None:
+            progress(len(sources) - len(asked))
         return found
 
-    def _look_once(
-        self, asked: list[_Asked], search: SearchConfig, controls: Controls, keep: int
-    ) -> list[list[Hypothesis]]:
-        sources = [one.source for one in asked]
-        covers = controls.coverage_penalty > 0
-        return beam_search(
-            self.engine,
-            self.engine.start(sources, wanted=_wanted(asked), looks=covers),
-            self._limits(asked),
-            width=search.beam,
-            penalty=paper_penalty(search.length_penalty),
-            keep=keep,
-            rules=[one.rule for one in asked],
-            coverage=Coverage(controls.coverage_penalty, [*map(len, sources)]) if covers else None,
-        )
+    def stream(
+        self, text: str, *, prefix: str = "", controls: Controls | None = None
+    ) -> Generator[str, None, Translation]:
+        """The greedy translation as it grows, whole characters at a time; the generator returns all of it."""
+        if self._wording.right_to_left:
+            raise ConfigError("this run writes the last word first, so there is nothing to show before all is written")
+        require_texts([text, prefix], "texts")
+        controls = controls or Controls()
+        rule = self._wording.rule(controls, prefix)
+        return self._grow(Asked(0, self._wording.source(text), rule), controls)
 
-    def _draw(self, asked: list[_Asked], sampling: Sampling, seed: int, count: int) -> list[list[Hypothesis]]:
-        repeated = [one for one in asked for _ in range(count)]
-        drawn = sample(
-            self.engine,
-            self.engine.start([one.source for one in repeated], wanted=_wanted(asked)),
-            self._limits(repeated),
-            sampling,
-            seeds=[(seed, number, *one.seed) for one in asked for number in range(count)],
-            rules=[one.rule for one in repeated],
-        )
-        groups = [drawn[first : first + count] for first in range(0, len(drawn), count)]
-        return [sorted(group, key=lambda one: -one.score) for group in groups]
+    def _grow(self, asked: Asked, controls: Controls) -> Generator[str, None, Translation]:
+        if not asked.source:
+            return _EMPTY
+        text = GrowingText(self.tokenizer)
+        tokens = self._searcher().grow(asked, controls)
+        while True:
+            try:
+                token = next(tokens)
+            except StopIteration as end:
+                found = self._wording.translation(end.value)
+                break
+            if more := text.add(token):
+                yield more
+        if rest := found.text[len(text.text) :]:
+            yield rest
+        return found
 
-    def _limits(self, asked: list[_Asked]) -> Limits:
-        return Limits(
-            begin=self.tokenizer.begin,
-            end=self.tokenizer.end,
-            longest=[
-                min(len(one.source) + self._search.extra_length + (one.rule.left if one.rule else 0), self._longest)
-                for one in asked
-            ],
-            forbidden=self.tokenizer.marks,
-        )
-
-    def _translation(self, hypotheses: list[Hypothesis]) -> Translation:
-        best, *others = map(self._told, hypotheses)
-        return dataclasses.replace(best, alternatives=tuple(others))
-
-    def _told(self, one: Hypothesis) -> Translation:
-        ids = [*one.ids, self.tokenizer.end] if one.complete else one.ids
-        return Translation(
-            self.tokenizer.decode(one.ids),
-            one.score,
-            one.complete,
-            tokens=tuple(self.tokenizer.piece(token) for token in ids),
-            token_scores=tuple(one.token_scores),
-        )
+    def _searcher(self, **changes: float | None) -> Searcher:
+        """How to search, with what is asked for here in place of the run's."""
+        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        return Searcher(self.engine, self._wording, dataclasses.replace(self._search, **given))
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A source and what its translation has to keep to."""
-
-    source: list[int]
-    rule: Rule | None
-    stricter: Rule | None = None
-    """The rule with the terms that the translation may have by itself; None where there are none."""
-
-    def strictly(self) -> _Asked:
-        """The same, held to its terms too."""
-        return _Asked(self.source, self.stricter or self.rule)
-
-    @property
-    def seed(self) -> list[int]:
-        """A number of the source's own, so that what is drawn for it does not depend on its neighbours."""
-        digest = hashlib.sha256(repr(self.source).encode()).digest()
-        return [int.from_bytes(digest[:8], "little")]
+def _with_alternatives(ranked: list[Translation]) -> Translation:
+    best, *others = ranked
+    return dataclasses.replace(best, alternatives=tuple(others))
 
 
-def _with_controls(rules: Sequence[Rule], controls: Controls) -> Rule | None:
-    if not controls.no_repeats_of:
-        return together(rules)
-    # What must be written may repeat: a search that has no other way left would come to nothing.
-    spared = {token for rule in rules for token in rule.vocabulary()}
-    return together([*rules, NoRepeats(controls.no_repeats_of, spared)])
-
-
-def _wanted(asked: list[_Asked]) -> set[int]:
-    """Tokens that a rule will ask for, however unlikely."""
-    return {token for one in asked if one.rule is not None for token in one.rule.vocabulary()}
-
-
-def _require_texts(texts: Sequence[str], name: str) -> None:
-    if isinstance(texts, str):
-        raise TypeError(f"translate takes a list of {name}: translate([text])")
-    for number, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"translate takes {name}, and {name}[{number}] is {text!r}")
+def _of_nothing(target: str) -> Translation:
+    """How an empty source is translated: by nothing."""
+    text = normalise(target)
+    return Translation(text, -math.inf, complete=True) if text else _EMPTY
 
 
 def _warn(message: str) -> None:
