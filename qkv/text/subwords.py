@@ -124,6 +124,23 @@ class Tokenizer:
         """How an id looks: its piece of text, `▁` for a space, or the name of its symbol."""
         return str(self._processor.id_to_piece(token))
 
+    def spans(self, ids: Sequence[int]) -> list[tuple[int, int]]:
+        """Where in their text, as `decode` gives it, the characters of each id are."""
+        text, place, found = self.decode(ids), 0, []
+        begun = ""
+        for number, token in enumerate(ids):
+            # What stands in bytes, and what is written otherwise than its piece says, is decoded with all before it.
+            plain = not (self._processor.is_byte(token) or self._processor.is_control(token))
+            written = self.piece(token).replace(META, " ") if plain else ""
+            after = place + len(written) - (place == 0 and written.startswith(" "))
+            if not plain or text[place:after] != written[len(written) - (after - place) :]:
+                begun = self.decode(ids[: number + 1])
+                after = len(begun.rstrip("\ufffd"))
+            after = max(place, min(after, len(text)))
+            found.append((place, after))
+            place = after
+        return found
+
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:
         return Tokenizer, (self.model,)
 
