@@ -1,4 +1,4 @@
-"""Translating text with a trained run: `Translator.load("run").translate(["Hello."])`."""
+"""The translator: text becomes ids, a search finds ids, ids become text."""
 
 from __future__ import annotations
 
@@ -20,41 +20,11 @@ from qkv.search.rules import NoRepeats, Prefix, Rule, together
 from qkv.search.sample import Sampling, sample
 from qkv.text.cleaning import normalise
 from qkv.text.subwords import Tokenizer
+from qkv.translate.options import Controls
+from qkv.translate.translation import Translation
 
 if TYPE_CHECKING:
     from qkv.models.encoder_decoder import EncoderDecoder
-
-
-@dataclass(frozen=True)
-class Translation:
-    """A translation and how it ranked; `alternatives` are the other ones of an n-best list, best first."""
-
-    text: str
-    score: float
-    """Log-probability over the length penalty; closer to zero is better."""
-    complete: bool
-    """False where the length limit cut it off."""
-    alternatives: tuple[Translation, ...] = ()
-    tokens: tuple[str, ...] = ()
-    """The subwords it was written in; the end, where it was written, is the last."""
-    token_scores: tuple[float, ...] = ()
-    """The log-probability of each of them."""
-
-
-@dataclass(frozen=True)
-class Controls:
-    """What a translation is asked to be like, beyond being likely."""
-
-    coverage_penalty: float = 0.0
-    """What it costs to look past a part of the source; 0.2 is much."""
-    no_repeats_of: int = 0
-    """No sequence of so many tokens comes twice; 0 allows all."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.coverage_penalty <= 100:
-            raise ConfigError(f"the coverage penalty is {self.coverage_penalty}; it must be from 0 to 100")
-        if self.no_repeats_of < 0:
-            raise ConfigError(f"no_repeats_of is {self.no_repeats_of}; it must be 0 or more")
 
 
 _EMPTY = Translation("", 0.0, complete=True)
