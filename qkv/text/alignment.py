@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_WORD = re.compile(r"\w+(?:[-'’.]\w+)*|[^\w\s]")
-"""A word with what holds its parts together, or a sign by itself."""
-
-Span = tuple[int, int]
+from qkv.text.words import Span, words
 
 
 @dataclass(frozen=True)
@@ -34,11 +30,6 @@ class Alignment:
         return " ".join(f"{link.source}-{link.target}" for link in self.links)
 
 
-def words(text: str) -> tuple[Span, ...]:
-    """Where the words of a text are, and its signs."""
-    return tuple(match.span() for match in _WORD.finditer(text))
-
-
 def align(
     source: str,
     source_tokens: Sequence[Span],
@@ -51,7 +42,7 @@ def align(
     `looked` has a row for each token of the target and a column for each of the source; more columns, such as that of
     the source's end, stand for nothing that is a word: who looks there most has no link.
     """
-    source_words, target_words = words(source), words(target)
+    source_words, target_words = tuple(words(source)), tuple(words(target))
     source_of = _words_of(source_tokens, source_words)
     target_of = _words_of(target_tokens, target_words)
     links = []
