@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "qkv.checkpoint": "qkv errors progress storage config",
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
-    "qkv.engines": "errors config text data.batch layers models search checkpoint devices",
+    "qkv.engines": "errors config text data layers models search checkpoint devices",
     "qkv.translate": "errors progress config text search models.encoder_decoder engines",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"

@@ -16,6 +16,7 @@ from qkv.search.hypothesis import Hypothesis, Penalty, paper_penalty
 from qkv.search.sample import Sampling, sample
 from qkv.translate.asked import Asked, batches
 from qkv.translate.options import Controls
+from qkv.translate.translation import Translation
 from qkv.translate.wording import Wording
 
 
@@ -31,13 +32,15 @@ class Searcher:
         """What is looked for together, each sentence in so many rows."""
         return batches(asked, rows=rows, positions=self.search.batch_tokens)
 
-    def look(self, asked: Sequence[Asked], controls: Controls, *, keep: int) -> list[list[Hypothesis]]:
+    def look(
+        self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool = False
+    ) -> list[list[Hypothesis]]:
         """The best that a beam finds for each."""
         coverage = _coverage(asked, controls)
         with _numbered(asked):
             return beam_search(
                 self.engine,
-                self._start(asked, looks=coverage is not None),
+                self._start(asked, looks=looks or coverage is not None),
                 self.wording.limits(self._room(asked)),
                 width=self.search.beam,
                 penalty=self._penalty,
@@ -46,13 +49,15 @@ class Searcher:
                 coverage=coverage,
             )
 
-    def draw(self, asked: Sequence[Asked], sampling: Sampling, *, seed: int, count: int) -> list[list[Hypothesis]]:
+    def draw(
+        self, asked: Sequence[Asked], sampling: Sampling, *, seed: int, count: int, looks: bool = False
+    ) -> list[list[Hypothesis]]:
         """So many for each as they happen to be drawn, the likeliest first."""
         repeated = [one for one in asked for _ in range(count)]
         with _numbered(repeated):
             drawn = sample(
                 self.engine,
-                self._start(repeated),
+                self._start(repeated, looks=looks),
                 self.wording.limits(self._room(repeated)),
                 sampling,
                 seeds=[(seed, number, one.seed) for one in asked for number in range(count)],
@@ -78,10 +83,17 @@ class Searcher:
         ((best,),) = beam.best()
         return best
 
-    def read(self, asked: Sequence[Asked]) -> list[Hypothesis]:
+    def told(self, asked: Asked, found: Hypothesis, *, aligned: bool) -> Translation:
+        """What was found as text, its words linked to those of the source where that is wanted."""
+        if not aligned:
+            return self.wording.translation(found)
+        return self.wording.aligned(asked.source, found, looks_when_read=self.engine.looks_when_read)
+
+    def read(self, asked: Sequence[Asked], *, looks: bool = False) -> list[Hypothesis]:
         """The translations that were given, as if they had been found; whatever their length, if they can be read."""
         limits = self.wording.limits([self.wording.longest] * len(asked))
-        return forced(self.engine, self._start(asked), limits, [one.target for one in asked], penalty=self._penalty)
+        state = self._start(asked, looks=looks)
+        return forced(self.engine, state, limits, [one.target for one in asked], penalty=self._penalty)
 
     @property
     def _penalty(self) -> Penalty:

@@ -123,13 +123,15 @@ class Translator:
         rerank: Rerank | None = None,
         prefixes: Sequence[str] | None = None,
         controls: Controls | None = None,
+        align: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> list[Translation]:
         """One translation for each text, in order; an empty text stays empty.
 
         `alternatives` asks for that many others of each; `sampling` draws instead of searching for the best, by random
         numbers that depend on the seed and the text alone; `mbr` draws many and takes the one most like the others;
-        `rerank` asks a second model about what the beam found; each translation begins with its one of the `prefixes`.
+        `rerank` asks a second model about what the beam found; each translation begins with its one of the `prefixes`;
+        `align` tells which words of the source its words came from.
         """
         require_texts(texts, "texts")
         if prefixes is not None:
@@ -151,10 +153,13 @@ class Translator:
         found: dict[int, list[Translation]] = {}
         for batch in searcher.batches(asked, rows=search.beam if sampling is None else count):
             if sampling is None:
-                hypotheses = searcher.look(batch, controls, keep=count)
+                hypotheses = searcher.look(batch, controls, keep=count, looks=align)
             else:
-                hypotheses = searcher.draw(batch, sampling, seed=seed, count=count)
-            some = [[self._wording.translation(one) for one in group] for group in hypotheses]
+                hypotheses = searcher.draw(batch, sampling, seed=seed, count=count, looks=align)
+            some = [
+                [searcher.told(one, hypothesis, aligned=align) for hypothesis in group]
+                for one, group in zip(batch, hypotheses, strict=True)
+            ]
             if mbr is not None:
                 some = [by_likeness(group, mbr.likeness) for group in some]
             if rerank is not None:
@@ -173,6 +178,7 @@ class Translator:
         targets: Sequence[str],
         *,
         length_penalty: float | None = None,
+        align: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> list[Translation]:
         """The targets as translations of the sources, with the scores that the search would have given them.
@@ -192,8 +198,8 @@ class Translator:
         ]
         found = [_of_nothing(target) for target in targets]
         for batch in searcher.batches(asked, rows=1):
-            for one, hypothesis in zip(batch, searcher.read(batch), strict=True):
-                found[one.number] = self._wording.translation(hypothesis)
+            for one, hypothesis in zip(batch, searcher.read(batch, looks=align), strict=True):
+                found[one.number] = searcher.told(one, hypothesis, aligned=align)
             if progress is not None:
                 progress(len(batch))
         if progress is not None:

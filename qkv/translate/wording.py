@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,6 +12,7 @@ from qkv.search.hypothesis import Hypothesis, Limits
 from qkv.search.rules import AtLeast, NoRepeats, Prefix, Rule, together
 from qkv.text.cleaning import normalise
 from qkv.text.subwords import Tokenizer
+from qkv.translate.aligning import aligned, looked_for_each
 from qkv.translate.options import Controls
 from qkv.translate.translation import Translation
 
@@ -69,6 +71,13 @@ class Wording:
     def limits(self, longest: list[int]) -> Limits:
         tokenizer = self.tokenizer
         return Limits(begin=tokenizer.begin, end=tokenizer.end, longest=longest, forbidden=tokenizer.marks)
+
+    def aligned(self, source: Sequence[int], found: Hypothesis, *, looks_when_read: bool) -> Translation:
+        """The translation with the words of its source that its words came from."""
+        looked_TK = looked_for_each(found, looks_when_read=looks_when_read)
+        ids, looked_TK = self._turned(found.ids), looked_TK[::-1] if self.right_to_left else looked_TK
+        alignment = aligned(self.tokenizer, source, ids, looked_TK)
+        return dataclasses.replace(self.translation(found), alignment=alignment)
 
     def translation(self, found: Hypothesis) -> Translation:
         ids = self._turned(found.ids)
