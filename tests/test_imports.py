@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "qkv.errors": "",
     "qkv.progress": "",
     "qkv.storage": "errors",
+    "qkv.manifest": "errors",
     "qkv.config": "errors",
     "qkv.recipes": "errors config",
     # Shelves of parts: never each other, and the config reaches no layer and no search.
@@ -30,7 +31,7 @@ MAY_IMPORT = {
     "qkv.search": "errors",
     # Assemblers: join parts.
     "qkv.models": "config data.batch layers",
-    "qkv.checkpoint": "qkv errors progress storage config",
+    "qkv.checkpoint": "qkv errors progress storage manifest config",
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
     "qkv.engines": "errors config text data.batch layers models search checkpoint devices",
@@ -57,6 +58,7 @@ WITHOUT_TORCH = [
     "qkv.errors",
     "qkv.progress",
     "qkv.storage",
+    "qkv.manifest",
     "qkv.config",
     "qkv.recipes",
     "qkv.text",
