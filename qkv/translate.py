@@ -84,7 +84,11 @@ class Translator:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, device: str = "auto") -> Translator:
-        """The translator of a run directory: its final weights, or the newest checkpoint's while it is training."""
+        """The translator of an exported model, or of a run: its final weights, or its newest while it is training."""
+        from qkv.engines.exported import is_exported, load_exported
+
+        if is_exported(Path(path)):
+            return cls._with(*load_exported(Path(path)))
         # Only who translates with a run needs torch.
         from qkv.engines.load import load_run
 
@@ -95,8 +99,11 @@ class Translator:
         """The translator of a model with these settings."""
         from qkv.engines.plain import PlainEngine
 
+        return cls._with(PlainEngine(model, tokenizer.padding), tokenizer, config)
+
+    @classmethod
+    def _with(cls, engine: Engine[Any], tokenizer: Tokenizer, config: Config) -> Translator:
         longest = config.model.longest if config.model.positions == "learned" else None
-        engine = PlainEngine(model, tokenizer.padding)
         return cls(engine, tokenizer, config.search, longest=longest, target_language=config.text.target_language)
 
     def translate(

@@ -24,9 +24,17 @@ class Loaded(NamedTuple):
 
 def load_run(path: Path, device: str) -> Loaded:
     """Its final weights, or the newest checkpoint's while it is training, made ready for this device."""
+    where = choose_device(device)
+    loaded = read_run(path)
+    loaded.model.to(where)
+    quicken(loaded.model)
+    return loaded
+
+
+def read_run(path: Path) -> Loaded:
+    """The same as it was trained, on the CPU."""
     run = RunDirectory.open(path)
     config = run.config()
-    where = choose_device(device)
     saved = run.weights()
     if not run.tokenizer_file.is_file():
         raise CheckpointError(
@@ -45,6 +53,4 @@ def load_run(path: Path, device: str) -> Loaded:
         model.load_state_dict(saved.tensors["weights"], assign=True)
     except RuntimeError as error:
         raise CheckpointError(f"the weights in {saved.directory} do not fit {run.config_file}") from error
-    model.eval().to(where)
-    quicken(model)
-    return Loaded(model, tokenizer, config)
+    return Loaded(model.eval(), tokenizer, config)

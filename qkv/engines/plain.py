@@ -68,7 +68,7 @@ class PlainEngine:
     def __init__(self, model: EncoderDecoder, padding: int, *, heads: Heads | None = None) -> None:
         self.model = model
         self._padding = padding
-        self._heads = _all_of_the_second_to_last(model) if heads is None else heads
+        self._heads = usual_heads(model) if heads is None else heads
         self._device = model.inputs.weight_VD.device
 
     @torch.inference_mode()
@@ -112,7 +112,7 @@ def _name(layer: int) -> str:
     return f"decoder.blocks.{layer}.cross_attention"
 
 
-def _all_of_the_second_to_last(model: EncoderDecoder) -> Heads:
+def usual_heads(model: EncoderDecoder) -> Heads:
     """Where nobody has measured which heads align, those of the layer that does best as a rule."""
     layers = len(model.decoder.blocks)
     layer = max(0, layers - 2)
