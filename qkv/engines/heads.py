@@ -7,37 +7,40 @@ together more often than apart.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from qkv.data.batch import one_sentence_a_row
 from qkv.data.cooccurrence import Cooccurrence
+from qkv.data.corpus import Corpus
+from qkv.engines.load import Loaded
+from qkv.engines.looks import Head, Looks
+from qkv.engines.plain import usual_looks
 from qkv.layers.attention import recording
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.text.subwords import Tokenizer
 
+_HELD_OUT = 200
+_KNOWN = 20_000
+"""Pairs: enough for the words that matter, and counted in seconds."""
 _MOST = 4
 """More heads than these never made the mean better."""
 
 Pair = tuple[list[int], list[int]]
-Head = tuple[int, int]
 
 
-class AligningHeads(NamedTuple):
-    """The heads whose mean aligns best, and when to ask them."""
+def learn_looks(loaded: Loaded, train: Corpus, valid: Corpus) -> Looks:
+    """Chooses by some of the held-out pairs, knowing some of those that were trained on."""
+    model, tokenizer, *_ = loaded
+    numbers = range(min(_HELD_OUT, len(valid)))
+    pairs = [pair for pair in map(valid.pair, numbers) if all(pair)]
+    if not pairs:
+        return usual_looks(model)
+    return choose_heads(model, tokenizer, pairs, Cooccurrence.of(train, tokenizer.size, pairs=_KNOWN))
 
-    heads: list[Head]
-    """As (layer, head)."""
-    read: bool
-    """Whether a word's own look is that of the step that reads it, and not of the one that writes it."""
-    quality: float
-    """The mean association of each subword with the one looked at most, from 0 to 1."""
 
-
-def choose_heads(model: EncoderDecoder, tokenizer: Tokenizer, pairs: list[Pair], known: Cooccurrence) -> AligningHeads:
+def choose_heads(model: EncoderDecoder, tokenizer: Tokenizer, pairs: list[Pair], known: Cooccurrence) -> Looks:
     """The best head, and those that make the mean with it better still."""
     looks = _Looks(model, tokenizer, pairs, known)
     found = []
@@ -51,7 +54,7 @@ def choose_heads(model: EncoderDecoder, tokenizer: Tokenizer, pairs: list[Pair],
                 break
             quality = best
             chosen.append(head)
-        found.append(AligningHeads(chosen, read, quality))
+        found.append(Looks(chosen, read, quality))
     return max(found, key=lambda one: one.quality)
 
 

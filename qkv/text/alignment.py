@@ -19,11 +19,20 @@ class Link:
 
 @dataclass(frozen=True)
 class Alignment:
-    """The words of both sides as spans of characters, and the links between them."""
+    """The words of both sides, as texts and as spans of them, and the links between them."""
 
+    source_text: str
+    target_text: str
     source: tuple[Span, ...]
     target: tuple[Span, ...]
     links: tuple[Link, ...]
+
+    def in_words(self) -> str:
+        """The words that are linked, source first: `house=Haus`."""
+        return " ".join(
+            f"{self.source_text[slice(*self.source[link.source])]}={self.target_text[slice(*self.target[link.target])]}"
+            for link in self.links
+        )
 
     def __str__(self) -> str:
         """As other tools write it: `0-0 1-2`, source first."""
@@ -59,7 +68,7 @@ def align(
         best = max(range(len(by_word)), key=by_word.__getitem__, default=None)
         if best is not None and by_word[best] > elsewhere:
             links.append(Link(best, target_word, round(by_word[best], 4)))
-    return Alignment(source_words, target_words, tuple(links))
+    return Alignment(source, target, source_words, target_words, tuple(links))
 
 
 def _words_of(tokens: Sequence[Span], of_text: Sequence[Span]) -> list[list[int]]:

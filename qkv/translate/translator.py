@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.config import Config, SearchConfig
 from qkv.engines.ensemble import Ensemble
+from qkv.engines.exported import is_exported, load_exported
+from qkv.engines.looks import Looks
 from qkv.errors import ConfigError
 from qkv.progress import tell
 from qkv.search.engine import Engine
@@ -61,22 +63,32 @@ class Translator:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *others: str | os.PathLike[str], device: str = "auto") -> Translator:
-        """The translator of a run directory: its final weights, or the newest checkpoint's while it is training.
+        """The translator of an exported model, or of a run: its final weights, or its newest while it is training.
 
-        Several run directories are an ensemble, which searches as the first one does.
+        Several of them are an ensemble, which searches as the first one does.
         """
+        return cls.joined({str(one): cls._loaded(Path(one), device) for one in (path, *others)})
+
+    @classmethod
+    def _loaded(cls, path: Path, device: str) -> Translator:
+        if is_exported(path):
+            return cls._with(*load_exported(path))
         # Only who translates with a run needs torch.
         from qkv.engines.load import load_run
 
-        return cls.joined({str(one): cls.of(*load_run(Path(one), device)) for one in (path, *others)})
+        return cls.of(*load_run(path, device))
 
     @classmethod
-    def of(cls, model: EncoderDecoder, tokenizer: Tokenizer, config: Config) -> Translator:
+    def of(cls, model: EncoderDecoder, tokenizer: Tokenizer, config: Config, looks: Looks | None = None) -> Translator:
         """The translator of a model with these settings."""
         from qkv.engines.plain import PlainEngine
 
+        return cls._with(PlainEngine(model, tokenizer.padding, looks=looks), tokenizer, config)
+
+    @classmethod
+    def _with(cls, engine: Engine[Any], tokenizer: Tokenizer, config: Config) -> Translator:
         return cls(
-            PlainEngine(model, tokenizer.padding),
+            engine,
             tokenizer,
             config.search,
             longest=config.model.longest if config.model.positions == "learned" else None,

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from qkv.data.cooccurrence import Cooccurrence
-from qkv.engines.heads import AligningHeads, choose_heads
+from qkv.engines.heads import choose_heads
 from qkv.engines.load import Loaded, load_run
+from qkv.engines.looks import Looks
 from qkv.engines.plain import PlainEngine
 from qkv.search.forced import forced
 from qkv.search.hypothesis import Limits
@@ -23,7 +24,7 @@ def loaded(toy_run: Path) -> Loaded:
 
 
 @pytest.fixture(scope="module")
-def chosen(loaded: Loaded) -> AligningHeads:
+def chosen(loaded: Loaded) -> Looks:
     tokenizer = loaded.tokenizer
     known = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in toy.pairs(1000)]
     unseen = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in toy.held_out()[:40]]
@@ -33,7 +34,7 @@ def chosen(loaded: Loaded) -> AligningHeads:
 def share_right(loaded: Loaded, heads: list[tuple[int, int]], *, read: bool) -> float:
     """Of the words of unseen sentences that are linked to the word they are the reverse of."""
     tokenizer, some = loaded.tokenizer, toy.held_out()[40:]
-    engine = PlainEngine(loaded.model, tokenizer.padding, heads=heads)
+    engine = PlainEngine(loaded.model, tokenizer.padding, looks=Looks(heads))
     sources, targets = ([tokenizer.encode(pair[side]) for pair in some] for side in (0, 1))
     limits = Limits(tokenizer.begin, tokenizer.end, [99] * len(some))
     state = engine.start([[*source, tokenizer.end] for source in sources], looks=True)
@@ -50,18 +51,18 @@ def share_right(loaded: Loaded, heads: list[tuple[int, int]], *, read: bool) -> 
     return float(np.mean(right))
 
 
-def test_the_heads_that_are_chosen_find_the_words(loaded: Loaded, chosen: AligningHeads) -> None:
-    assert share_right(loaded, chosen.heads, read=chosen.read) > 0.9
+def test_the_heads_that_are_chosen_find_the_words(loaded: Loaded, chosen: Looks) -> None:
+    assert share_right(loaded, chosen.heads, read=chosen.when_read) > 0.9
 
 
-def test_they_are_better_than_all_heads_of_a_layer(loaded: Loaded, chosen: AligningHeads) -> None:
+def test_they_are_better_than_all_heads_of_a_layer(loaded: Loaded, chosen: Looks) -> None:
     layers, heads = loaded.config.model.decoder_layers, loaded.config.model.heads
-    ours = share_right(loaded, chosen.heads, read=chosen.read)
+    ours = share_right(loaded, chosen.heads, read=chosen.when_read)
     for layer in range(layers):
         every = [(layer, head) for head in range(heads)]
-        assert ours >= share_right(loaded, every, read=chosen.read)
+        assert ours >= share_right(loaded, every, read=chosen.when_read)
 
 
-def test_no_head_is_chosen_twice(chosen: AligningHeads) -> None:
+def test_no_head_is_chosen_twice(chosen: Looks) -> None:
     assert len({*chosen.heads}) == len(chosen.heads) > 0
     assert 0 < chosen.quality <= 1

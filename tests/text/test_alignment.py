@@ -32,6 +32,7 @@ def test_a_word_is_linked_to_the_one_its_subwords_looked_at_most() -> None:
     found = align(source, source_tokens, target, target_tokens, looked)
     assert str(found) == "0-0 2-1 2-2"
     assert [source[slice(*found.source[link.source])] for link in found.links] == ["the", "house", "house"]
+    assert found.in_words() == "the=das house=alte house=Haus"
     assert [link.weight for link in found.links] == [0.9, 0.5, 0.7]
 
 
