@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import qkv
 from qkv.commands.arguments import search_arguments
+from qkv.commands.score import add_score
 from qkv.commands.translate import add_translate
 from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, TextError
@@ -91,6 +92,7 @@ def build_parser() -> argparse.ArgumentParser:
         _add_prepare,
         _add_train,
         add_translate,
+        add_score,
         _add_evaluate,
         _add_plot,
         _add_average,

@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "qkv.evaluate.systems": "errors progress text translate",
     "qkv.convert": "errors config",
     "qkv.plot": "errors",
-    "qkv.commands": "errors storage progress text.files search.sample translate",
+    "qkv.commands": "errors storage progress text.files text.cleaning translate",
     "qkv.cli": "qkv errors storage progress config recipes checkpoint prepare training evaluate plot commands",
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
