@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import qkv
 from qkv.commands.align import add_align
 from qkv.commands.arguments import search_arguments
+from qkv.commands.score import add_score
 from qkv.commands.translate import add_translate
 from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, TextError
@@ -93,6 +94,7 @@ def build_parser() -> argparse.ArgumentParser:
         _add_train,
         add_translate,
         add_align,
+        add_score,
         _add_evaluate,
         _add_export,
         _add_plot,

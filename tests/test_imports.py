@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "qkv.convert": "errors config",
     "qkv.export": "qkv errors storage manifest config text data.corpus layers models prepare engines",
     "qkv.plot": "errors",
-    "qkv.commands": "errors storage progress text.files search.sample prepare engines translate",
+    "qkv.commands": "errors storage progress text.files text.cleaning search.sample prepare engines translate",
     "qkv.cli": "qkv errors storage progress config recipes checkpoint prepare training evaluate export plot commands",
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",

@@ -2,7 +2,8 @@
 
 from qkv.search.sample import Sampling
 from qkv.translate.options import Controls, Mbr, Rerank
+from qkv.translate.stream import Stream
 from qkv.translate.translation import Translation
 from qkv.translate.translator import Translator
 
-__all__ = ["Controls", "Mbr", "Rerank", "Sampling", "Translation", "Translator"]
+__all__ = ["Controls", "Mbr", "Rerank", "Sampling", "Stream", "Translation", "Translator"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -66,8 +66,8 @@ class Searcher:
         groups = [drawn[first : first + count] for first in range(0, len(drawn), count)]
         return [sorted(group, key=lambda one: -one.score) for group in groups]
 
-    def grow(self, asked: Asked, controls: Controls) -> Generator[int, None, Hypothesis]:
-        """The tokens of a greedy search as they are found; returns what it found."""
+    def grow(self, asked: Asked, controls: Controls) -> tuple[Beam, Iterator[int]]:
+        """A greedy search, and its tokens as they are found."""
         coverage = _coverage([asked], controls)
         beam = Beam(
             self.wording.limits(self._room([asked])),
@@ -76,12 +76,9 @@ class Searcher:
             rules=[asked.rule],
             coverage=coverage,
         )
-        for moment in walk(self.engine, self._start([asked], looks=coverage is not None), beam):
-            # In the last moment it ends; the other word that was looked at is none of it.
-            if beam.sentences.size:
-                yield int(moment.token_NB[0, 0])
-        ((best,),) = beam.best()
-        return best
+        moments = walk(self.engine, self._start([asked], looks=coverage is not None), beam)
+        # In its last moment the search ends; the other token that was looked at then is none of what it found.
+        return beam, (int(moment.token_NB[0, 0]) for moment in moments if beam.sentences.size)
 
     def told(self, asked: Asked, found: Hypothesis, *, aligned: bool) -> Translation:
         """What was found as text, its words linked to those of the source where that is wanted."""

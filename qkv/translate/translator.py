@@ -25,6 +25,7 @@ from qkv.translate.checks import require_as_many, require_possible, require_text
 from qkv.translate.choosing import by_likeness, reranked
 from qkv.translate.options import Controls, Mbr, Rerank
 from qkv.translate.searcher import Searcher
+from qkv.translate.stream import Stream
 from qkv.translate.translation import Translation
 from qkv.translate.wording import Wording
 
@@ -218,30 +219,25 @@ class Translator:
             progress(len(sources) - len(asked))
         return found
 
-    def stream(
-        self, text: str, *, prefix: str = "", controls: Controls | None = None
-    ) -> Generator[str, None, Translation]:
-        """The greedy translation as it grows, whole characters at a time; the generator returns all of it."""
+    def stream(self, text: str, *, prefix: str = "", controls: Controls | None = None) -> Stream:
+        """The greedy translation as it grows, whole characters at a time."""
         if self._wording.right_to_left:
             raise ConfigError("this run writes the last word first, so there is nothing to show before all is written")
         require_texts([text, prefix], "texts")
         controls = controls or Controls()
         rule = self._wording.rule(controls, prefix)
-        return self._grow(Asked(0, self._wording.source(text), rule), controls)
+        return Stream(self._grow(Asked(0, self._wording.source(text), rule), controls))
 
     def _grow(self, asked: Asked, controls: Controls) -> Generator[str, None, Translation]:
         if not asked.source:
             return _EMPTY
         text = GrowingText(self.tokenizer)
-        tokens = self._searcher().grow(asked, controls)
-        while True:
-            try:
-                token = next(tokens)
-            except StopIteration as end:
-                found = self._wording.translation(end.value)
-                break
+        beam, tokens = self._searcher().grow(asked, controls)
+        for token in tokens:
             if more := text.add(token):
                 yield more
+        ((best,),) = beam.best()
+        found = self._wording.translation(best)
         if rest := found.text[len(text.text) :]:
             yield rest
         return found
