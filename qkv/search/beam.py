@@ -110,6 +110,8 @@ class Beam:
         self._keep = keep
         self._rules: dict[int, list[Rule]] = {number: [rule] for number, rule in enumerate(rules) if rule is not None}
         """For each sentence that has a rule, those of its hypotheses."""
+        self._crowded: set[int] = set()
+        """Sentences with a rule for which something allowed was left out: what they find need not be the best."""
         self._coverage = coverage
         self._found: list[list[_Found]] = [[] for _ in range(N)]
         # All hypotheses of a sentence would begin alike: it begins with one.
@@ -134,8 +136,8 @@ class Beam:
         self.tree.moments.append(now)
         self._collect_ended(moves, ended_NC)
         self._collect_cut_off(now)
-        best = now.score_NB[:, 0].tolist()
-        left = [n for n, sentence in enumerate(self.sentences.tolist()) if self._hopeful(sentence, best[n])]
+        alive = now.score_NB.tolist()
+        left = [n for n, sentence in enumerate(self.sentences.tolist()) if self._hopeful(sentence, alive[n])]
         self.sentences, self._score_NB = self.sentences[left], now.score_NB[left]
         self.token_R = now.token_NB[left].reshape(-1)
         hypotheses_NB: Integers = now.parent_NB + B * np.arange(N)[:, None]
@@ -183,6 +185,8 @@ class Beam:
             allowed = ways.moves(self._rules[sentence], self._score_NB[n], B * n, count=2 * self.width, room=room)
             ended, alive = shared_out(allowed, self.width, self._limits.end)
             alive.sort(key=lambda move: -move.score)
+            if len(ended) + len(alive) < len(allowed):
+                self._crowded.add(sentence)
             moves.score_NC[n] = -np.inf
             moves.token_NC[n] = self._limits.begin
             for c, move in enumerate([*ended, *alive]):
@@ -217,9 +221,9 @@ class Beam:
             found = found._replace(score=score - self._coverage.cost(sentence, self._looked(sentence, found)))
         self._found[sentence].append(found)
 
-    def _hopeful(self, sentence: int, best: float) -> bool:
+    def _hopeful(self, sentence: int, alive: list[float]) -> bool:
         """Whether something alive can still be among the best."""
-        length, limit = len(self.tree.moments), self._limits.longest[sentence]
+        length, limit, best = len(self.tree.moments), self._limits.longest[sentence], alive[0]
         if length >= limit or best == -np.inf:
             return False
         found = sorted((one.score for one in self._found[sentence]), reverse=True)
@@ -228,6 +232,15 @@ class Beam:
         if self.width == 1:
             # Greedy search takes the best word, also where that is the end: no penalty makes it look further.
             return False
+        if sentence in self._crowded:
+            # Those that have not paid yet for what they must write would be hopeful for long: they are believed to get
+            # it for nothing, but to end then.
+            rules = self._rules[sentence]
+            hopes = (
+                score / self._penalty(min(length + rule.left + 1, limit))
+                for score, rule in zip(alive, rules, strict=True)
+            )
+            return max(hopes) > found[self._keep - 1]
         # A log-probability only falls from here on; the penalty is kindest at one end or the other.
         hope = max(best / self._penalty(length + 1), best / self._penalty(limit))
         return hope > found[self._keep - 1]

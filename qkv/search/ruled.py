@@ -8,7 +8,6 @@ the beam (dynamic beam allocation, Post and Vilar 2018).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -50,43 +49,52 @@ class Ways:
         return sorted(moves, key=lambda move: -move.score)
 
     def _allowed(self, rule: Rule, row: int, count: int, room: int) -> list[tuple[int, float, Rule]]:
+        """The best continuations that the rule allows, and all that it offers."""
+        offered = sorted(rule.offers())
+        gains = self._continuations.of(np.full(len(offered), row), np.array(offered, dtype=np.int64))
+        wanted = [*self._passing(rule, offered, gains.tolist(), room)]
+        # Where what is left barely fits, there is no use in looking for anything else.
+        is_pressed = bool(wanted) and rule.left >= room
         looked_at = 0
         while True:
             gain_RC, token_RC = self._best(count)
             found = [*self._passing(rule, token_RC[row].tolist(), gain_RC[row].tolist(), room)]
-            if found or token_RC.shape[1] == looked_at:
+            if found or is_pressed or token_RC.shape[1] == looked_at:
                 break
             looked_at, count = token_RC.shape[1], count * _MORE
         known = {token for token, _, _ in found}
-        offered = sorted(token for token in rule.offers() if token not in known)
-        if offered:
-            gains = self._continuations.of(np.full(len(offered), row), np.array(offered))
-            found += self._passing(rule, offered, gains.tolist(), room)
-        return found
+        return [*found, *(one for one in wanted if one[0] not in known)]
 
     def _passing(
         self, rule: Rule, tokens: Iterable[int], gains: Iterable[float], room: int
     ) -> Iterator[tuple[int, float, Rule]]:
         for token, gain in zip(tokens, gains, strict=True):
-            if gain == -np.inf or not rule.allows(token):
-                continue
-            if token == self._end:
-                if not rule.left:
-                    yield token, gain, rule
-                continue
-            after = rule.after(token)
-            # All that must be written still has to fit, and the end after it.
-            if after.left < max(room, 1):
+            after = followed(rule, token, end=self._end, room=room) if gain > -np.inf else None
+            if after is not None:
                 yield token, gain, after
+
+
+def followed(rule: Rule, token: int, *, end: int, room: int) -> Rule | None:
+    """The rule after this token, where `room` more may come, the end included; None where it may not be written."""
+    if not rule.allows(token):
+        return None
+    if token == end:
+        return None if rule.left else rule
+    after = rule.after(token)
+    # All that must be written still has to fit, and the end after it.
+    return after if after.left < max(room, 1) else None
 
 
 def shared_out(moves: Sequence[Move], width: int, end: int) -> tuple[list[Move], list[Move]]:
     """Of the moves, best first, those that end and those that go on: each stage has its share of the beam."""
-    furthest = max((move.rule.met for move in moves), default=0)
-    ended = [move for move in [one for one in moves if one.rule.met == furthest][:width] if move.token == end]
-    alive = sorted((move for move in moves if move.token != end), key=lambda move: -move.rule.met)
-    stages = [[*stage] for _, stage in groupby(alive, key=lambda move: move.rule.met)]
-    share = max(1, width // max(1, len(stages)))
-    kept = [move for stage in stages for move in stage[:share]][:width]
-    others = sorted((move for stage in stages for move in stage[share:]), key=lambda move: -move.score)
+    stages: dict[int, list[Move]] = {}
+    for move in moves:
+        stages.setdefault(move.rule.met, []).append(move)
+    furthest = stages[max(stages)] if stages else []
+    ended = [move for move in furthest[:width] if move.token == end]
+    living = [[move for move in stages[met] if move.token != end] for met in sorted(stages, reverse=True)]
+    living = [stage for stage in living if stage]
+    share = max(1, width // max(1, len(living)))
+    kept = [move for stage in living for move in stage[:share]][:width]
+    others = sorted((move for stage in living for move in stage[share:]), key=lambda move: -move.score)
     return ended, [*kept, *others[: width - len(kept)]]

@@ -70,6 +70,8 @@ class NoRepeats:
     """No sequence of so many tokens comes twice."""
 
     size: int
+    spared: Collection[int] = ()
+    """Tokens that may come at any time, because something else has to be written with them."""
     written: tuple[int, ...] = ()
     met = 0
     left = 0
@@ -82,13 +84,13 @@ class NoRepeats:
 
     def allows(self, token: int) -> bool:
         size, written = self.size, self.written
-        if len(written) < size:
+        if len(written) < size or token in self.spared:
             return True
         last = (*written[len(written) - size + 1 :], token)
         return all(written[place : place + size] != last for place in range(len(written) - size + 1))
 
     def after(self, token: int) -> NoRepeats:
-        return NoRepeats(self.size, (*self.written, token))
+        return NoRepeats(self.size, self.spared, (*self.written, token))
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,9 @@ class Together:
 
     @property
     def left(self) -> int:
-        return sum(rule.left for rule in self.rules)
+        # Whoever only counts tokens is content with those that others need.
+        needed = sum(rule.left for rule in self.rules if rule.vocabulary())
+        return max([needed, *(rule.left for rule in self.rules if not rule.vocabulary())])
 
     def vocabulary(self) -> Collection[int]:
         return {token for rule in self.rules for token in rule.vocabulary()}
@@ -144,3 +148,12 @@ def together(rules: Sequence[Rule]) -> Rule | None:
     if len(rules) < 2:
         return rules[0] if rules else None
     return Together(tuple(rules))
+
+
+def kept(rule: Rule, ids: Sequence[int]) -> bool:
+    """Whether a translation that nobody held to a rule keeps to it."""
+    for token in ids:
+        if not rule.allows(token):
+            return False
+        rule = rule.after(token)
+    return not rule.left

@@ -11,6 +11,7 @@ import numpy as np
 from qkv.errors import ConfigError, NotFiniteError, RuleError
 from qkv.search.engine import Continuations, Engine, Floats, Integers, S
 from qkv.search.hypothesis import Hypothesis, Limits
+from qkv.search.ruled import followed
 from qkv.search.rules import Rule
 
 _COLDEST = 1e-6
@@ -67,7 +68,7 @@ def sample(
 ) -> list[Hypothesis]:
     """One hypothesis for each sentence, by random numbers of its own: the same seed draws the same, whoever is beside.
 
-    Of the rules, those are kept to that forbid, or that say which token comes next.
+    What a rule asks for and is not drawn by chance is written where the sentence would end, or before it is too late.
     """
     drafts = [_Draft(rule) for rule in (rules or [None] * len(limits.longest))]
     randoms = [np.random.Generator(np.random.Philox(np.random.SeedSequence(list(seed)))) for seed in seeds]
@@ -79,7 +80,12 @@ def sample(
         continuations.forbid(np.arange(len(sentences))[:, None], forbidden[None])
         here = sentences.tolist()
         for row, (number, chance_C, token_C) in enumerate(zip(here, *_chances(continuations, sampling), strict=True)):
-            last[row] = _drawn(chance_C, token_C, drafts[number].rule, randoms[number], number)
+            draft = drafts[number]
+            room = limits.longest[number] - len(draft.ids) - 1
+            drawn = _drawn(chance_C, token_C, draft.rule, randoms[number], end=limits.end, room=room)
+            if drawn is None:
+                raise RuleError(number)
+            last[row] = drawn
         gains = continuations.of(np.arange(len(here)), last).tolist()
         left = []
         for row, number in enumerate(here):
@@ -125,15 +131,26 @@ def _chances(continuations: Continuations, sampling: Sampling) -> tuple[Floats, 
     return chance_RC, token_RC
 
 
-def _drawn(chance_C: Floats, token_C: Integers, rule: Rule | None, random: np.random.Generator, number: int) -> int:
-    """A token by its chance, of those that the rule allows."""
-    if rule is not None and rule.left and rule.offers():
-        return min(rule.offers())
+def _drawn(
+    chance_C: Floats, token_C: Integers, rule: Rule | None, random: np.random.Generator, *, end: int, room: int
+) -> int | None:
+    """A token by its chance; in place of one that the rule refuses, what is missing, or another."""
     chance_C = chance_C.copy()
     while chance_C.any():
         sum_C = chance_C.cumsum()
         place = min(int(np.searchsorted(sum_C, random.random() * sum_C[-1], side="right")), len(token_C) - 1)
-        if rule is None or rule.allows(int(token_C[place])):
-            return int(token_C[place])
+        token = int(token_C[place])
+        if rule is None or followed(rule, token, end=end, room=room) is not None:
+            return token
+        missing = _missing(rule, end=end, room=room)
+        if missing is not None:
+            return missing
         chance_C[place] = 0.0
-    raise RuleError(number)
+    return None
+
+
+def _missing(rule: Rule, *, end: int, room: int) -> int | None:
+    """What leads on to all that must still be written."""
+    followers = ((followed(rule, token, end=end, room=room), token) for token in rule.offers())
+    nearer = [(after.left, token) for after, token in followers if after is not None and after.left < rule.left]
+    return min(nearer)[1] if nearer else None

@@ -130,6 +130,14 @@ class Tokenizer:
         """The byte that an id stands for, if it stands for one."""
         return self._values.get(token)
 
+    def surface(self, token: int) -> bytes:
+        """What an id adds to a text, in UTF-8, a space where a word begins; a symbol that is no text adds nothing."""
+        if (value := self.byte(token)) is not None:
+            return bytes([value])
+        if self._processor.is_control(token) or self._processor.is_unknown(token):
+            return b""
+        return self.piece(token).replace(META, " ").encode()
+
     def spans(self, ids: Sequence[int]) -> list[Span]:
         """Where in their text, as `decode` gives it, the characters of each id are."""
         text, place, found = self.decode(ids), 0, []

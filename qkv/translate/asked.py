@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,14 @@ class Asked:
     number: int
     source: list[int]
     rule: Rule | None = None
+    stricter: Rule | None = None
+    """The rule with the terms that the translation may have by itself; None where there are none."""
     target: tuple[int, ...] = ()
     """The translation, where it is given."""
+
+    def strictly(self) -> Asked:
+        """The same, held to its terms too."""
+        return dataclasses.replace(self, rule=self.stricter or self.rule, stricter=None)
 
     @property
     def size(self) -> int:

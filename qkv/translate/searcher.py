@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +14,15 @@ from qkv.search.beam import Beam, Coverage, beam_search, walk
 from qkv.search.engine import Engine
 from qkv.search.forced import forced
 from qkv.search.hypothesis import Hypothesis, Penalty, paper_penalty
+from qkv.search.rules import kept
 from qkv.search.sample import Sampling, sample
 from qkv.translate.asked import Asked, batches
 from qkv.translate.options import Controls
 from qkv.translate.translation import Translation
 from qkv.translate.wording import Wording
+
+_LEAST_BEAM_FOR_TERMS = 4
+"""A narrower one would write all terms at the very beginning, before it is too late."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,25 @@ class Searcher:
     def look(
         self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool = False
     ) -> list[list[Hypothesis]]:
-        """The best that a beam finds for each."""
+        """The best that a beam finds for each.
+
+        Without terms first: many a translation has them by itself, and is then what it would be without them.
+        """
+        found = self._look(asked, controls, keep=keep, looks=looks)
+        again = [
+            place
+            for place, (one, some) in enumerate(zip(asked, found, strict=True))
+            if one.stricter is not None and not all(kept(one.stricter, best.ids) for best in some)
+        ]
+        if again:
+            wider = dataclasses.replace(self.search, beam=max(self.search.beam, _LEAST_BEAM_FOR_TERMS))
+            strictly = [asked[place].strictly() for place in again]
+            held = dataclasses.replace(self, search=wider)._look(strictly, controls, keep=keep, looks=looks)
+            for place, some in zip(again, held, strict=True):
+                found[place] = some
+        return found
+
+    def _look(self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool) -> list[list[Hypothesis]]:
         coverage = _coverage(asked, controls)
         with _numbered(asked):
             return beam_search(
@@ -53,7 +76,7 @@ class Searcher:
         self, asked: Sequence[Asked], sampling: Sampling, *, seed: int, count: int, looks: bool = False
     ) -> list[list[Hypothesis]]:
         """So many for each as they happen to be drawn, the likeliest first."""
-        repeated = [one for one in asked for _ in range(count)]
+        repeated = [one.strictly() for one in asked for _ in range(count)]
         with _numbered(repeated):
             drawn = sample(
                 self.engine,

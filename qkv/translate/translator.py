@@ -23,7 +23,7 @@ from qkv.text.subwords import Tokenizer
 from qkv.translate.asked import Asked
 from qkv.translate.checks import require_as_many, require_possible, require_texts
 from qkv.translate.choosing import by_likeness, reranked
-from qkv.translate.options import Controls, Mbr, Rerank
+from qkv.translate.options import Controls, Mbr, Rerank, Terms
 from qkv.translate.searcher import Searcher
 from qkv.translate.stream import Stream
 from qkv.translate.translation import Translation
@@ -135,6 +135,7 @@ class Translator:
         mbr: Mbr | None = None,
         rerank: Rerank | None = None,
         prefixes: Sequence[str] | None = None,
+        terms: Sequence[Terms | None] | None = None,
         controls: Controls | None = None,
         align: bool = False,
         progress: Callable[[int], None] | None = None,
@@ -143,13 +144,16 @@ class Translator:
 
         `alternatives` asks for that many others of each; `sampling` draws instead of searching for the best, by random
         numbers that depend on the seed and the text alone; `mbr` draws many and takes the one most like the others;
-        `rerank` asks a second model about what the beam found; each translation begins with its one of the `prefixes`;
-        `align` tells which words of the source its words came from.
+        `rerank` asks a second model about what the beam found; each translation begins with its one of the `prefixes`,
+        and keeps to its one of the `terms`, which leaves what keeps to them by itself as it is; `align` tells which
+        words of the source its words came from.
         """
         require_texts(texts, "texts")
         if prefixes is not None:
             require_texts(prefixes, "prefixes")
             require_as_many(len(texts), "texts", len(prefixes), "prefixes")
+        if terms is not None:
+            require_as_many(len(texts), "texts", len(terms), "terms, or None,")
         searcher = self._searcher(beam=beam, length_penalty=length_penalty)
         search = searcher.search
         controls = controls or Controls()
@@ -158,9 +162,9 @@ class Translator:
         wanted = alternatives + 1
         require_possible(wanted, search.beam, sampling=sampling, seed=seed, mbr=mbr, rerank=rerank)
         asked = [
-            Asked(number, source, self._wording.rule(controls, prefixes[number] if prefixes else ""))
+            one
             for number, text in enumerate(texts)
-            if (source := self._wording.source(text))
+            if (one := self._wording.asked(number, text, controls, *_for(number, prefixes, terms))).source
         ]
         count = mbr.samples if mbr is not None else search.beam if rerank is not None else wanted
         found: dict[int, list[Translation]] = {}
@@ -225,8 +229,7 @@ class Translator:
             raise ConfigError("this run writes the last word first, so there is nothing to show before all is written")
         require_texts([text, prefix], "texts")
         controls = controls or Controls()
-        rule = self._wording.rule(controls, prefix)
-        return Stream(self._grow(Asked(0, self._wording.source(text), rule), controls))
+        return Stream(self._grow(self._wording.asked(0, text, controls, prefix), controls))
 
     def _grow(self, asked: Asked, controls: Controls) -> Generator[str, None, Translation]:
         if not asked.source:
@@ -246,6 +249,10 @@ class Translator:
         """How to search, with what is asked for here in place of the run's."""
         given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         return Searcher(self.engine, self._wording, dataclasses.replace(self._search, **given))
+
+
+def _for(number: int, prefixes: Sequence[str] | None, terms: Sequence[Terms | None] | None) -> tuple[str, Terms | None]:
+    return prefixes[number] if prefixes else "", terms[number] if terms else None
 
 
 def _with_alternatives(ranked: list[Translation]) -> Translation:

@@ -85,11 +85,11 @@ class MadeUp:
         words = [word for word in range(self._vocabulary) if word not in (END, *limits.forbidden)]
         for length in range(1, longest + 1):
             for ids in itertools.product(words, repeat=length - 1):
-                yield self._hypothesis(sentence, [*ids], penalty(length), complete=True)
+                yield self.hypothesis(sentence, [*ids], penalty(length), complete=True)
         for ids in itertools.product(words, repeat=longest):
-            yield self._hypothesis(sentence, [*ids], penalty(longest), complete=False)
+            yield self.hypothesis(sentence, [*ids], penalty(longest), complete=False)
 
-    def _hypothesis(self, sentence: int, ids: list[int], penalty: float, *, complete: bool) -> Hypothesis:
+    def hypothesis(self, sentence: int, ids: list[int], penalty: float, *, complete: bool) -> Hypothesis:
         log_probability = self.log_probability(sentence, ids, complete=complete)
         return Hypothesis(ids, log_probability, log_probability / penalty, complete)
 
