@@ -20,8 +20,8 @@ from qkv.layers.attention import recording
 
 def main() -> None:
     run, source = sys.argv[1:]
-    model, tokenizer, config = load_run(Path(run), "cpu")
-    translator = Translator.of(model, tokenizer, config)
+    loaded = load_run(Path(run), "cpu")
+    model, tokenizer, translator = loaded.model, loaded.tokenizer, Translator.of(*loaded)
     source_ids = [*tokenizer.encode(source), tokenizer.end]
     target_ids = [tokenizer.begin, *tokenizer.encode(translator.translate([source])[0].text)]
     with torch.inference_mode(), recording(model) as recordings:

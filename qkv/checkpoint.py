@@ -15,7 +15,6 @@ import contextlib
 import dataclasses
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import platform
@@ -33,20 +32,15 @@ from torch import Tensor
 
 import qkv
 from qkv.config import Config, ModelConfig, from_json, settings, to_json
-from qkv.errors import CheckpointError, ConfigError, StorageError
+from qkv.errors import CheckpointError, ConfigError
+from qkv.manifest import as_json, digest, read_json_text, read_manifest, verified, write_manifest
 from qkv.progress import tell
-from qkv.storage import explained, require_room, sync, write_atomically
+from qkv.storage import explained, replacing_directory, write_atomically
 
 Tensors = Mapping[str, Tensor]
 
-_LARGEST_JSON = 1 << 24
-"""Bytes of a manifest or a state: a hundred times what they have, and far from what fills memory."""
 _BESIDE_TENSORS = 1 << 16
 """Bytes of a checkpoint that are no tensors, at most: its JSON files and the heads of the others."""
-_OLDER_MANIFEST = {"files", "qkv", "torch"}
-"""What a manifest had before it vouched for itself."""
-
-_MANIFEST = "manifest.json"
 _STATE = "state.json"
 
 MAY_CHANGE = {
@@ -278,42 +272,24 @@ def step_of(checkpoint: Path) -> int:
 
 def write(directory: Path, tensors: Mapping[str, Tensors], state: Mapping[str, Any]) -> None:
     """Writes tensors and state into a directory that appears only once everything in it is safely on disk."""
-    temporary, old = (directory.with_name(directory.name + ending) for ending in (".tmp", ".old"))
     needed = _BESIDE_TENSORS + sum(tensor.nbytes + 256 for group in tensors.values() for tensor in group.values())
-    with explained(directory, needed):
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(temporary, ignore_errors=True)
-        require_room(directory, needed)
-        temporary.mkdir()
-        try:
-            (temporary / _STATE).write_text(_json(state), encoding="utf-8")
-            for name, group in tensors.items():
-                whole = {key: tensor.detach().cpu().contiguous() for key, tensor in group.items()}
-                _save(whole, temporary / f"{name}.safetensors")
-                # The library lets nobody else read what it writes; a run is shared like its other files.
-                shutil.copymode(temporary / _STATE, temporary / f"{name}.safetensors")
-            files = {path.name: _described(path) for path in sorted(temporary.iterdir())}
-            (temporary / _MANIFEST).write_text(_manifest_text(files, state), encoding="utf-8")
-            for path in [*temporary.iterdir(), temporary]:
-                sync(path)
-            shutil.rmtree(old, ignore_errors=True)
-            if directory.exists():
-                directory.rename(old)
-            temporary.rename(directory)
-            sync(directory.parent)
-            shutil.rmtree(old, ignore_errors=True)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+    with replacing_directory(directory, needed) as place:
+        (place / _STATE).write_text(as_json(state), encoding="utf-8")
+        for name, group in tensors.items():
+            whole = {key: tensor.detach().cpu().contiguous() for key, tensor in group.items()}
+            _save(whole, place / f"{name}.safetensors")
+            # The library lets nobody else read what it writes; a run is shared like its other files.
+            shutil.copymode(place / _STATE, place / f"{name}.safetensors")
+        write_manifest(place, _about(state))
 
 
 def read(directory: Path, *, weights_only: bool = False) -> Saved:
     """What `write` wrote, verified against its manifest."""
-    expected = _manifest(directory)
+    expected = read_manifest(directory)
     wanted = {_STATE, "weights.safetensors"} | {name for name in expected if not weights_only}
     tensors: dict[str, dict[str, Tensor]] = {}
     for name in sorted(wanted):
-        path = _verified(directory, name, expected)
+        path = verified(directory, name, expected)
         if path.suffix == ".safetensors":
             try:
                 mapped = load_file(path)
@@ -326,9 +302,9 @@ def read(directory: Path, *, weights_only: bool = False) -> Saved:
 
 def read_state(directory: Path) -> dict[str, Any]:
     """The state that `write` wrote, without the tensors."""
-    path = _verified(directory, _STATE, _manifest(directory))
+    path = verified(directory, _STATE, read_manifest(directory))
     try:
-        state = json.loads(_read_json(path))
+        state = json.loads(read_json_text(path))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
     if not isinstance(state, dict):
@@ -336,64 +312,17 @@ def read_state(directory: Path) -> dict[str, Any]:
     return state
 
 
-def _manifest_text(files: Mapping[str, Any], state: Mapping[str, Any]) -> str:
-    """What a checkpoint consists of and belongs to; the last line vouches for the others."""
+def _about(state: Mapping[str, Any]) -> dict[str, Any]:
+    """What a checkpoint was written by, and what it belongs to."""
     belongs_to = {name: state[name] for name in ("data", "tokenizer") if name in state}
     if "settings" in state:
-        belongs_to["settings"] = _digest(state["settings"])
-    manifest = {
-        "files": files,
+        belongs_to["settings"] = digest(state["settings"])
+    return {
         "qkv": qkv.__version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "fingerprints": belongs_to,
     }
-    return _json({**manifest, "manifest": _digest(manifest)})
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2) + "\n"
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(_json(value).encode()).hexdigest()
-
-
-def _read_json(path: Path) -> str:
-    if path.is_symlink() or path.stat().st_size > _LARGEST_JSON:
-        raise ValueError(f"a link, or larger than {_LARGEST_JSON:,} bytes")
-    return path.read_text(encoding="utf-8")
-
-
-def _manifest(directory: Path) -> dict[str, dict[str, Any]]:
-    try:
-        text = _read_json(directory / _MANIFEST)
-        manifest = json.loads(text)
-        # To the last byte: damage where nobody looks is a warning about the rest.
-        if manifest.keys() != _OLDER_MANIFEST and (
-            _json(manifest) != text or manifest.pop("manifest") != _digest(manifest)
-        ):
-            raise ValueError("not what was written")
-        return {str(name): dict(one) for name, one in manifest["files"].items()}
-    except PermissionError as error:
-        raise StorageError(f"cannot read {directory / _MANIFEST}: {error.strerror}") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckpointError(f"{directory} is damaged: its {_MANIFEST} cannot be read") from error
-
-
-def _verified(directory: Path, name: str, expected: Mapping[str, Mapping[str, Any]]) -> Path:
-    """The path of a file that is what the manifest says."""
-    path = directory / name
-    try:
-        # A link could lead outside. The size first: it bounds what is read.
-        whole = path.parent == directory and not path.is_symlink() and path.is_file()
-        sound = whole and path.stat().st_size == expected.get(name, {}).get("bytes")
-        sound = sound and _described(path) == expected.get(name)
-    except PermissionError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    if not sound:
-        raise CheckpointError(f"{path} is damaged: it is not what was saved")
-    return path
 
 
 def average(checkpoints: list[Path]) -> dict[str, Tensor]:
@@ -418,8 +347,3 @@ def _save(tensors: dict[str, Tensor], path: Path) -> None:
         # What the file system said is hidden in the library's own words.
         number = errno.ENOSPC if "No space left" in str(error) else errno.EIO
         raise OSError(number, str(error)) from error
-
-
-def _described(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

@@ -43,6 +43,30 @@ def replacing(path: Path) -> Iterator[TextIOWrapper]:
     sync(path.parent)
 
 
+@contextmanager
+def replacing_directory(directory: Path, needed: int) -> Iterator[Path]:
+    """A directory to write into that takes the place of another once all in it is safely on disk."""
+    temporary, old = (directory.with_name(directory.name + ending) for ending in (".tmp", ".old"))
+    with explained(directory, needed):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        require_room(directory, needed)
+        temporary.mkdir()
+        try:
+            yield temporary
+            for path in [*temporary.iterdir(), temporary]:
+                sync(path)
+            shutil.rmtree(old, ignore_errors=True)
+            if directory.exists():
+                directory.rename(old)
+            temporary.rename(directory)
+            sync(directory.parent)
+            shutil.rmtree(old, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
 def sync(path: Path) -> None:
     """Makes the disk hold what was written to a file or directory, before anything relies on it."""
     descriptor = os.open(path, os.O_RDONLY)

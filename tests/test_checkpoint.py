@@ -214,7 +214,7 @@ def test_a_really_full_disk_is_told_and_the_old_checkpoint_stays(tmp_path: Path)
         run.save(8, sized(10_000), STATE)
 
 
-@pytest.mark.parametrize("call", ["save_file", "sync", "_described"])
+@pytest.mark.parametrize("call", ["checkpoint.save_file", "checkpoint.write_manifest", "storage.sync"])
 def test_a_disk_that_fills_at_any_moment_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
@@ -224,7 +224,7 @@ def test_a_disk_that_fills_at_any_moment_leaves_the_old_one(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, call, full)
+        patch.setattr(f"qkv.{call}", full)
         with pytest.raises(StorageError, match=r"full: .*saved needs [\d,]+ bytes, and [\d,]+ are free; make room"):
             write(tmp_path / "saved", TENSORS, {"step": 9})
     assert read(tmp_path / "saved").state == STATE

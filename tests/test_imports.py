@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "qkv.errors": "",
     "qkv.progress": "",
     "qkv.storage": "errors",
+    "qkv.manifest": "errors",
     "qkv.config": "errors",
     "qkv.recipes": "errors config",
     # Shelves of parts: never each other, and the config reaches no layer and no search.
@@ -30,10 +31,10 @@ MAY_IMPORT = {
     "qkv.search": "errors",
     # Assemblers: join parts.
     "qkv.models": "config data.batch layers",
-    "qkv.checkpoint": "qkv errors progress storage config",
+    "qkv.checkpoint": "qkv errors progress storage manifest config",
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
-    "qkv.engines": "errors config text data.batch layers models search checkpoint devices",
+    "qkv.engines": "errors storage manifest config text data layers models search checkpoint devices",
     "qkv.translate": "errors progress config text search models.encoder_decoder engines",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
@@ -42,9 +43,10 @@ MAY_IMPORT = {
     "qkv.evaluate": "errors",
     "qkv.evaluate.systems": "errors progress text translate",
     "qkv.convert": "errors config",
+    "qkv.export": "qkv errors storage manifest config text data.corpus layers models prepare engines",
     "qkv.plot": "errors",
-    "qkv.commands": "errors storage progress text.files text.glossary search.sample translate",
-    "qkv.cli": "qkv errors storage progress config recipes checkpoint prepare training evaluate plot commands",
+    "qkv.commands": "errors storage progress text.files text.glossary text.cleaning prepare engines translate",
+    "qkv.cli": "qkv errors storage progress config recipes checkpoint prepare training evaluate export plot commands",
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
 }
@@ -55,6 +57,7 @@ WITHOUT_TORCH = [
     "qkv.errors",
     "qkv.progress",
     "qkv.storage",
+    "qkv.manifest",
     "qkv.config",
     "qkv.recipes",
     "qkv.text",
@@ -63,6 +66,9 @@ WITHOUT_TORCH = [
     "qkv.prepare",
     "qkv.search",
     "qkv.engines.ensemble",
+    "qkv.engines.exported",
+    "qkv.engines.looks",
+    "qkv.engines.onnx",
     "qkv.translate",
     "qkv.evaluate",
     "qkv.plot",

@@ -230,6 +230,28 @@ def test_data_of_an_older_version_counts_lines_over_all_files(tmp_path: Path, co
     assert Prepared.open(tmp_path / "out").places([3]) == ["line 3 of all training files together"]
 
 
+def test_data_that_is_older_than_a_setting_is_used_where_that_has_its_default(tmp_path: Path, corpus: Path) -> None:
+    prepare([corpus], tmp_path / "out", CONFIG)
+    manifest = json.loads((tmp_path / "out" / "prepared.json").read_text())
+    del manifest["settings"]["text"]["right_to_left"]
+    (tmp_path / "out" / "prepared.json").write_text(json.dumps(manifest))
+    assert prepare([corpus], tmp_path / "out", CONFIG).reused
+    with pytest.raises(ConfigError, match=r"text\.right_to_left was False and is True\."):
+        prepare([corpus], tmp_path / "out", CONFIG.with_changes(text={"right_to_left": True}))
+
+
+def test_targets_from_right_to_left_are_the_same_ones_turned_round(tmp_path: Path, corpus: Path) -> None:
+    plain = prepare([corpus], tmp_path / "plain", CONFIG)
+    turned = prepare([corpus], tmp_path / "turned", CONFIG.with_changes(text={"right_to_left": True}))
+    assert turned.tokenizer().fingerprint == plain.tokenizer().fingerprint
+    for name in ("train", "valid"):
+        before, after = plain.corpus(name), turned.corpus(name)
+        assert len(before) == len(after) > 0
+        for number in range(len(before)):
+            source, target = before.pair(number)
+            assert after.pair(number) == (source, target[::-1])
+
+
 def test_the_file_or_column_to_blame_is_told(tmp_path: Path) -> None:
     bad = {2: (b"no target", b""), 3: (b"cut", b"off\xc3"), 5: (b"n\0l", b"fine"), 6: (b"short", b"y" * 301)}
     lines = [(source.encode(), target.encode()) for source, target in sentences(60)]

@@ -72,7 +72,7 @@ def test_a_text_without_terms_is_translated_as_if_the_others_had_none(translator
 
 
 def test_a_term_is_cut_as_it_is_behind_a_space_and_behind_signs(translator: Translator) -> None:
-    rule = translator._wording._term_rules
+    rule = translator._wording._encoder
     (term,) = {rule._term("asab"): None}
     surfaces = {b"".join(map(translator.tokenizer.surface, way)) for way in term.ways}
     assert surfaces == {b" asab", b"asab"}
@@ -107,7 +107,7 @@ def test_terms_that_are_none_are_refused(terms: dict[str, Any], complaint: str) 
 
 
 def test_there_are_terms_for_every_text(translator: Translator) -> None:
-    with pytest.raises(ConfigError, match="1 terms for 2 texts"):
+    with pytest.raises(ConfigError, match="1 terms, or None, for 2 texts"):
         translator.translate(SOURCES[:2], terms=[None])
 
 

@@ -3,11 +3,53 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from qkv.errors import ConfigError
 
 Commands = argparse._SubParsersAction
 
 
+def line_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--input", type=Path, metavar="FILE", help="a text file, .gz or .xz too (default: standard input)"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+
+
 def search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=int, metavar="N", help="width of the search; 1 is greedy (default: the run's)")
+    scoring_arguments(parser)
+
+
+def scoring_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--length-penalty", type=float, metavar="ALPHA", help="default: the run's, as trained 0.6")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1 (default: auto)")
+
+
+def require_together(
+    options: argparse.Namespace,
+    *,
+    of_use_only_with: Mapping[tuple[str, ...], Sequence[str]],
+    not_with: Mapping[str, Sequence[str]],
+) -> None:
+    """Refuses options that have no effect, and such as contradict one another."""
+    for what, hows in of_use_only_with.items():
+        given = [_option(how) for how in hows if _is_given(options, how)]
+        if given and not any(_is_given(options, one) for one in what):
+            needed = " or ".join(map(_option, what))
+            raise ConfigError(f"{', '.join(given)}: of use only with {needed}; add {needed}")
+    for one, others in not_with.items():
+        contradicting = [_option(other) for other in others if _is_given(options, other)]
+        if _is_given(options, one) and contradicting:
+            raise ConfigError(f"{_option(one)} does not go with {' and '.join(contradicting)}; leave one out")
+
+
+def _is_given(options: argparse.Namespace, name: str) -> bool:
+    value = getattr(options, name)
+    return value is not None and value is not False
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

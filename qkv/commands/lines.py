@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from qkv.errors import ConfigError, StorageError, TextError
 from qkv.storage import replacing
+from qkv.text.files import decode_lines, read_lines
+
+if TYPE_CHECKING:
+    from qkv.translate import Translation
+
+_DIGITS = 6
+
+
+def input_lines(options: argparse.Namespace) -> Iterator[str]:
+    """The lines of --input, or of standard input."""
+    if options.input is None and sys.stdin is None:
+        raise ConfigError("standard input is closed; give --input, a text file")
+    if options.input and options.output and options.output.exists() and options.output.samefile(options.input):
+        raise ConfigError(f"--input and --output are both {options.input}, which would be lost")
+    return read_lines(options.input) if options.input else decode_lines(sys.stdin.buffer, input_name(options))
+
+
+def input_name(options: argparse.Namespace) -> str:
+    return str(options.input or "standard input")
+
+
+def one_line(text: str) -> str:
+    """A byte that breaks lines would break the promise of one line for one line."""
+    return text.replace("\n", " ").replace("\r", " ")
+
+
+def values(translation: Translation) -> dict[str, Any]:
+    """A translation as JSON tells of it."""
+    return {
+        "text": translation.text,
+        "score": round(translation.score, _DIGITS),
+        "log_probability": round(translation.log_probability, _DIGITS),
+        "complete": translation.complete,
+        "tokens": [*translation.tokens],
+        "token_scores": [round(score, _DIGITS) for score in translation.token_scores],
+    }
 
 
 def helpings(lines: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -3,132 +3,269 @@
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from qkv.commands.arguments import Commands, search_arguments
-from qkv.commands.lines import helpings, open_output
+from qkv.commands.arguments import Commands, line_arguments, require_together, search_arguments
+from qkv.commands.lines import helpings, input_lines, one_line, open_output, values
 from qkv.errors import ConfigError, RuleError, TextError
+from qkv.progress import Progress, tell
 
 if TYPE_CHECKING:
-    from qkv.translate import Terms, Translation
+    from qkv.translate import Controls, Sampling, Terms, Translation, Translator
 
 LINES_AT_ONCE = 2000
+
+_NAMED = 10
+_DEFAULT_WEIGHT = 0.5
+_DEFAULT_SAMPLES = 32
+
+_OF_USE_ONLY_WITH = {
+    ("sample", "mbr"): ("temperature", "top_k", "top_p", "epsilon", "seed"),
+    ("mbr",): ("samples",),
+    ("rerank",): ("weight", "backward"),
+}
+"""Options that say how, by those that say what."""
+
+_NOT_WITH = {
+    "stream": ("n_best", "scores", "json", "sample", "mbr", "rerank", "beam", "length_penalty", "glossary", "keep"),
+    "mbr": ("sample", "rerank"),
+    "sample": ("rerank",),
+    "prefix": ("prefixes",),
+}
 
 
 def add_translate(commands: Commands[Any]) -> None:
     parser = commands.add_parser(
         "translate",
         help="translate text, a line at a time",
-        description="Translates standard input to standard output: one line in, one line out, in order.",
+        description="Translates standard input to standard output: one line in, one line out, in order. Several runs "
+        "with one vocabulary translate together, as an ensemble.",
         epilog="examples:\n"
         "  qkv translate run/ < in.en > out.fr\n"
         "  echo 'Good morning.' | qkv translate run/\n"
+        "  qkv translate run-a/ run-b/ < in.en                 an ensemble: the mean of their probabilities\n"
         "  qkv translate run/ --beam 8 --n-best 4 < in.en      number, score and text of each, separated by tabs\n"
+        "  qkv translate run/ --json < in.en                   tokens and their log-probabilities too\n"
+        "  qkv translate run/ --prefix 'Chère Madame,' < in.en\n"
+        "  qkv translate run/ --coverage-penalty 0.2 --no-repeat 3 --min-length 4 < in.en\n"
+        "  qkv translate run/ --glossary terms.tsv --keep placeholders,urls,numbers < in.en\n"
         "  qkv translate run/ --sample --top-p 0.9 --seed 7 < in.en\n"
-        "  qkv translate run/ --glossary terms.tsv --keep placeholders,urls,numbers < in.en",
+        "  qkv translate run/ --mbr chrf --samples 64 < in.en  of 64 drawn, the one most like the others\n"
+        "  qkv translate run/ --rerank backwards/ --weight 0.3 < in.en\n"
+        "  qkv translate run/ --stream                         each translation is shown as it grows",
     )
-    parser.add_argument("directory", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument(
-        "--input", type=Path, metavar="FILE", help="a text file, .gz or .xz too (default: standard input)"
+        "directories", nargs="+", type=Path, metavar="RUN", help="a run directory, or several that translate together"
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+    line_arguments(parser)
     search_arguments(parser)
-    parser.add_argument("--n-best", type=int, default=1, metavar="N", help="the N best of each line, with their scores")
-    parser.add_argument("--scores", action="store_true", help="put each translation's score before it")
-    parser.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
-    parser.add_argument(
-        "--temperature", type=float, default=1.0, metavar="T", help="with --sample: below 1 is more careful"
-    )
-    parser.add_argument("--top-k", type=int, metavar="K", help="with --sample: only the K best tokens")
-    parser.add_argument("--top-p", type=float, metavar="P", help="with --sample: only the best tokens up to P together")
-    parser.add_argument("--seed", type=int, default=0, help="with --sample: another seed, other translations")
-    parser.add_argument(
-        "--glossary",
-        type=Path,
-        metavar="TSV",
-        help="a file of terms that must appear, or must not",
-    )
-    parser.add_argument(
+    asked = parser.add_argument_group("what translations are like")
+    asked.add_argument("--coverage-penalty", type=float, metavar="BETA", help="what it costs to leave parts out")
+    asked.add_argument("--no-repeat", type=int, metavar="N", help="no sequence of N tokens comes twice")
+    asked.add_argument("--min-length", type=int, metavar="N", help="at least N tokens before the end")
+    asked.add_argument("--prefix", metavar="TEXT", help="what every translation begins with")
+    asked.add_argument("--prefixes", type=Path, metavar="FILE", help="what each translation begins with, line by line")
+    asked.add_argument("--glossary", type=Path, metavar="TSV", help="a file of terms that must appear, or must not")
+    asked.add_argument(
         "--keep",
-        type=lambda text: text.split(","),
-        default=[],
         metavar="KINDS",
         help="what comes out unchanged, once each: placeholders, tags, entities, urls, e-mails, paths, code, numbers",
     )
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("--n-best", type=int, metavar="N", help="the N best of each line, with their scores")
+    shown.add_argument("--scores", action="store_true", help="put each translation's score before it")
+    shown.add_argument("--json", action="store_true", help="a JSON object a line: all scores, of each token too")
+    shown.add_argument("--stream", action="store_true", help="show each translation as it grows; a greedy search")
+    drawn = parser.add_argument_group("drawing")
+    drawn.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
+    drawn.add_argument(
+        "--mbr", choices=["chrf", "bleu"], help="draw many and take the one that is most like the others"
+    )
+    drawn.add_argument("--samples", type=int, metavar="N", help=f"with --mbr: how many (default: {_DEFAULT_SAMPLES})")
+    drawn.add_argument("--temperature", type=float, metavar="T", help="below 1 is more careful")
+    drawn.add_argument("--top-k", type=int, metavar="K", help="only the K best tokens")
+    drawn.add_argument("--top-p", type=float, metavar="P", help="only the best tokens up to P together")
+    drawn.add_argument(
+        "--epsilon", type=float, metavar="P", help="only tokens of at least this probability (with --mbr: 0.02)"
+    )
+    drawn.add_argument("--seed", type=int, help="another seed, other translations (default: 0)")
+    again = parser.add_argument_group("reranking")
+    again.add_argument("--rerank", type=Path, metavar="RUN", help="a second model, asked about all that the beam found")
+    again.add_argument("--weight", type=float, metavar="W", help=f"its weight, 0 to 1 (default: {_DEFAULT_WEIGHT})")
+    again.add_argument("--backward", action="store_true", help="it translates the other way: it scores the source")
     parser.set_defaults(run=_translate)
 
 
 def _translate(options: argparse.Namespace) -> None:
-    from qkv.progress import Progress
-    from qkv.search.sample import Sampling
-    from qkv.text.files import decode_lines, read_lines
     from qkv.translate import Translator
 
-    if options.n_best < 1:
+    require_together(options, of_use_only_with=_OF_USE_ONLY_WITH, not_with=_NOT_WITH)
+    if options.n_best is not None and options.n_best < 1:
         raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
-    if not options.sample and (options.temperature != 1.0 or options.top_k is not None or options.top_p is not None):
-        raise ConfigError("--temperature, --top-k and --top-p draw translations; add --sample")
-    sampling = Sampling(options.temperature, options.top_k, options.top_p) if options.sample else None
-    if options.input is None and sys.stdin is None:
-        raise ConfigError("standard input is closed; give --input, a text file")
-    lines = read_lines(options.input) if options.input else decode_lines(sys.stdin.buffer, "standard input")
-    if options.input and options.output and options.output.exists() and options.output.samefile(options.input):
-        raise ConfigError(f"--input and --output are both {options.input}, which would be lost")
+    lines = input_lines(options)
+    prefixes = _prefixes(options)
     terms = _terms(options)
-    translator = Translator.load(options.directory, device=options.device)
-    translate = partial(
-        translator.translate,
-        beam=options.beam,
-        length_penalty=options.length_penalty,
-        alternatives=options.n_best - 1,
-        sampling=sampling,
-    )
-    # What is asked for wrongly is told before the output is touched.
-    translate([], seed=options.seed)
+    translator = Translator.load(*options.directories, device=options.device)
+    show = _stream(translator, options) if options.stream else _in_order(translator, terms, options)
     # Whoever types lines wants to see each translated; a file is quicker in large helpings.
     interactive = options.input is None and sys.stdin.isatty()
-    first = 1
-    with open_output(options.output) as output, Progress("translating", total=None, unit="lines") as progress:
+    done = 0
+    with open_output(options.output) as output:
         try:
-            for texts in helpings(lines, 1 if interactive else LINES_AT_ONCE):
-                translations = translate(
-                    texts,
-                    seed=options.seed + first - 1,
-                    terms=[*map(terms, texts)] if terms else None,
-                    progress=progress.advance,
-                )
-                for number, translation in enumerate(translations, start=first):
-                    output.writelines(_translation_lines(number, translation, options))
-                output.flush()
-                first += len(texts)
+            for texts in helpings(lines, 1 if interactive or options.stream else LINES_AT_ONCE):
+                cut_off = show(done, texts, prefixes(done, len(texts)), output)
+                done += len(texts)
+                _tell_cut_off(cut_off)
         except RuleError as error:
-            raise RuleError(first - 1 + error.sentence, "line") from error
+            raise RuleError(done + error.sentence, "line") from error
         except TextError as error:
-            before = "nothing is written" if options.output else f"the {first - 1:,} lines before it are translated"
+            before = "nothing is written" if options.output else f"the {done:,} lines before it are translated"
             raise TextError(f"{error}; {before}") from error
 
 
+_Show = Callable[[int, list[str], list[str] | None, TextIO], list[int]]
+"""Translates and writes some lines, of which the first has this number less one; gives the numbers of those that the
+length limit cut off."""
+
+
+def _in_order(translator: Translator, terms: Callable[[str], Terms] | None, options: argparse.Namespace) -> _Show:
+    how: dict[str, Any] = {
+        "beam": options.beam,
+        "length_penalty": options.length_penalty,
+        "alternatives": (options.n_best or 1) - 1,
+        "seed": options.seed or 0,
+        "controls": _controls(options),
+        **_choice(options),
+    }
+    # What is asked for wrongly is told before the output is touched.
+    translator.translate([], **how)
+    progress = Progress("translating", total=None, unit="lines")
+
+    def show(done: int, texts: list[str], prefixes: list[str] | None, output: TextIO) -> list[int]:
+        with progress:
+            held_to = None if terms is None else [*map(terms, texts)]
+            translations = translator.translate(
+                texts, prefixes=prefixes, terms=held_to, progress=progress.advance, **how
+            )
+        cut_off = []
+        for number, best in enumerate(translations, start=done + 1):
+            output.writelines(_rows(number, best, options))
+            if not all(one.complete for one in (best, *best.alternatives)):
+                cut_off.append(number)
+        output.flush()
+        return cut_off
+
+    return show
+
+
+def _stream(translator: Translator, options: argparse.Namespace) -> _Show:
+    controls = _controls(options)
+
+    def show(done: int, texts: list[str], prefixes: list[str] | None, output: TextIO) -> list[int]:
+        cut_off = []
+        for number, text in enumerate(texts, start=done + 1):
+            stream = translator.stream(text, prefix=prefixes[number - done - 1] if prefixes else "", controls=controls)
+            for part in stream:
+                output.write(one_line(part))
+                output.flush()
+            output.write("\n")
+            output.flush()
+            if stream.translation is not None and not stream.translation.complete:
+                cut_off.append(number)
+        return cut_off
+
+    return show
+
+
+def _rows(number: int, best: Translation, options: argparse.Namespace) -> Iterator[str]:
+    if options.json:
+        told = {"line": number, **values(best), "alternatives": [values(one) for one in best.alternatives]}
+        yield json.dumps(told, ensure_ascii=False) + "\n"
+        return
+    several = options.n_best is not None and options.n_best > 1
+    for one in (best, *best.alternatives):
+        score = f"{one.score:.4f}\t" if options.scores or several else ""
+        yield (f"{number}\t" if several else "") + score + one_line(one.text) + "\n"
+
+
+def _controls(options: argparse.Namespace) -> Controls:
+    from qkv.translate import Controls
+
+    return Controls(
+        coverage_penalty=options.coverage_penalty or 0.0,
+        no_repeats_of=options.no_repeat or 0,
+        least_tokens=options.min_length or 0,
+    )
+
+
+def _choice(options: argparse.Namespace) -> dict[str, Any]:
+    """How a translation is chosen, where it is not the likeliest."""
+    from qkv.translate import Mbr, Rerank, Sampling, Translator
+
+    if options.rerank is not None:
+        weight = _DEFAULT_WEIGHT if options.weight is None else options.weight
+        other = Translator.load(options.rerank, device=options.device)
+        return {"rerank": Rerank(other, weight, backward=options.backward)}
+    if options.mbr is not None:
+        samples = _DEFAULT_SAMPLES if options.samples is None else options.samples
+        return {"mbr": Mbr(options.mbr, samples), "sampling": _sampling(options)}
+    return {"sampling": _sampling(options) or Sampling()} if options.sample else {}
+
+
+def _sampling(options: argparse.Namespace) -> Sampling | None:
+    """What may be drawn, where that is said."""
+    from qkv.translate import Sampling
+
+    given = {name: getattr(options, name) for name in ("temperature", "top_k", "top_p", "epsilon")}
+    given = {name: value for name, value in given.items() if value is not None}
+    return Sampling(**given) if given else None
+
+
+def _prefixes(options: argparse.Namespace) -> Callable[[int, int], list[str] | None]:
+    """What so many lines after so many others begin with."""
+    if options.prefixes is None:
+        return lambda _, count: [options.prefix] * count if options.prefix else None
+    from qkv.text.files import read_lines
+
+    lines = read_lines(options.prefixes)
+
+    def prefixes(done: int, count: int) -> list[str]:
+        some = [*itertools.islice(lines, count)]
+        if len(some) < count:
+            raise TextError(
+                f"{options.prefixes} has {done + len(some):,} lines, and the input has more; give a line for each, "
+                "empty where a translation may begin as it likes"
+            )
+        return some
+
+    return prefixes
+
+
 def _terms(options: argparse.Namespace) -> Callable[[str], Terms] | None:
-    """What each line's translation has to keep to; None where nothing is asked for."""
+    """What the translation of a line has to keep to; None where nothing is asked for."""
+    if options.glossary is None and options.keep is None:
+        return None
     from qkv.text.glossary import Glossary
     from qkv.translate import terms_of
 
-    if options.glossary is None and not options.keep:
-        return None
-    glossary = Glossary.load(options.glossary) if options.glossary else None
-    terms = partial(terms_of, glossary=glossary, keep=options.keep)
+    glossary = Glossary.load(options.glossary) if options.glossary is not None else None
+    terms = partial(terms_of, glossary=glossary, keep=options.keep.split(",") if options.keep is not None else ())
     # What is asked for wrongly is told before anything is loaded.
     terms("")
     return terms
 
 
-def _translation_lines(number: int, translation: Translation, options: argparse.Namespace) -> Iterator[str]:
-    for one in (translation, *translation.alternatives):
-        # A byte that breaks lines would break the promise of one line for one line.
-        text = one.text.replace("\n", " ").replace("\r", " ")
-        score = f"{one.score:.4f}\t" if options.scores or options.n_best > 1 else ""
-        yield (f"{number}\t" if options.n_best > 1 else "") + score + text + "\n"
+def _tell_cut_off(numbers: Sequence[int]) -> None:
+    if numbers:
+        named = ", ".join(f"{number:,}" for number in numbers[:_NAMED])
+        more = f" and {len(numbers) - _NAMED:,} more" if len(numbers) > _NAMED else ""
+        lines = "lines" if len(numbers) > 1 else "line"
+        tell(
+            f"qkv: warning: {lines} {named}{more}: the translation does not end by itself; the length limit cut it off"
+        )

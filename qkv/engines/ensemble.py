@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ class Ensemble:
 
     def __init__(self, engines: Sequence[Engine[Any]]) -> None:
         self._engines = [*engines]
+        self.looks_when_read = engines[0].looks_when_read
 
     def start(self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False) -> Readings:
         return Readings(tuple(engine.start(sources, wanted=wanted, looks=looks) for engine in self._engines))
@@ -31,7 +33,11 @@ class Ensemble:
     def step(self, token_R: Integers, readings: Readings) -> tuple[Known, Readings]:
         steps = [engine.step(token_R, state) for engine, state in zip(self._engines, readings.states, strict=True)]
         told = [continuations for continuations, _ in steps]
-        return Known(_log_of_mean(told), _mean_look(told)), Readings(tuple(state for _, state in steps))
+        # Those that look at another time would blur the look of the others.
+        alike = [engine.looks_when_read == self.looks_when_read for engine in self._engines]
+        looks = [one.looked_RK for one in compress(told, alike) if one.looked_RK is not None]
+        looked_RK: Floats | None = np.stack(looks).mean(0) if looks else None
+        return Known(_log_of_mean(told), looked_RK), Readings(tuple(state for _, state in steps))
 
 
 def _log_of_mean(told: Sequence[Continuations]) -> Floats:
@@ -42,8 +48,3 @@ def _log_of_mean(told: Sequence[Continuations]) -> Floats:
     with np.errstate(divide="ignore"):
         mean: Floats = most_RV + np.log(np.exp(log_probability_MRV - most_RV).mean(0))
     return mean
-
-
-def _mean_look(told: Sequence[Continuations]) -> Floats | None:
-    looks = [one.looked_RK for one in told if one.looked_RK is not None]
-    return np.mean(looks, axis=0, dtype=np.float32) if looks else None

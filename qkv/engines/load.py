@@ -10,6 +10,7 @@ import torch
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config
 from qkv.devices import choose_device
+from qkv.engines.looks import Looks
 from qkv.errors import CheckpointError
 from qkv.models.build import assemble, quicken
 from qkv.models.encoder_decoder import EncoderDecoder
@@ -20,13 +21,23 @@ class Loaded(NamedTuple):
     model: EncoderDecoder
     tokenizer: Tokenizer
     config: Config
+    looks: Looks | None = None
+    """Which heads tell where its words came from, if that was learned."""
 
 
 def load_run(path: Path, device: str) -> Loaded:
     """Its final weights, or the newest checkpoint's while it is training, made ready for this device."""
+    where = choose_device(device)
+    loaded = read_run(path)
+    loaded.model.to(where)
+    quicken(loaded.model)
+    return loaded
+
+
+def read_run(path: Path) -> Loaded:
+    """The same as it was trained, on the CPU."""
     run = RunDirectory.open(path)
     config = run.config()
-    where = choose_device(device)
     saved = run.weights()
     if not run.tokenizer_file.is_file():
         raise CheckpointError(
@@ -45,6 +56,5 @@ def load_run(path: Path, device: str) -> Loaded:
         model.load_state_dict(saved.tensors["weights"], assign=True)
     except RuntimeError as error:
         raise CheckpointError(f"the weights in {saved.directory} do not fit {run.config_file}") from error
-    model.eval().to(where)
-    quicken(model)
-    return Loaded(model, tokenizer, config)
+    looks = Looks.load(path, layers=config.model.decoder_layers, heads=config.model.heads)
+    return Loaded(model.eval(), tokenizer, config, looks)

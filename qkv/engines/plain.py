@@ -9,14 +9,12 @@ import torch
 from torch import Tensor
 
 from qkv.data.batch import Packed, one_sentence_a_row
+from qkv.engines.looks import Looks
 from qkv.layers.attention import MultiHeadAttention, recording
 from qkv.layers.block import Block
 from qkv.layers.kernels import Recording
 from qkv.models.encoder_decoder import EncoderDecoder, State
 from qkv.search.engine import Floats, Integers
-
-Heads = Sequence[tuple[int, int]]
-"""Heads of the decoder's attention to the source, as (layer, head)."""
 
 
 class Reading(NamedTuple):
@@ -65,10 +63,12 @@ class Logits:
 class PlainEngine:
     """An engine over the model itself."""
 
-    def __init__(self, model: EncoderDecoder, padding: int, *, heads: Heads | None = None) -> None:
+    def __init__(self, model: EncoderDecoder, padding: int, *, looks: Looks | None = None) -> None:
+        looks = looks or usual_looks(model)
         self.model = model
+        self.looks_when_read = looks.when_read
         self._padding = padding
-        self._heads = _all_of_the_second_to_last(model) if heads is None else heads
+        self._heads = looks.heads
         self._device = model.inputs.weight_VD.device
 
     @torch.inference_mode()
@@ -112,9 +112,9 @@ def _name(layer: int) -> str:
     return f"decoder.blocks.{layer}.cross_attention"
 
 
-def _all_of_the_second_to_last(model: EncoderDecoder) -> Heads:
+def usual_looks(model: EncoderDecoder) -> Looks:
     """Where nobody has measured which heads align, those of the layer that does best as a rule."""
     layers = len(model.decoder.blocks)
     layer = max(0, layers - 2)
     heads = cast(MultiHeadAttention, cast(Block, model.decoder.blocks[layer]).cross_attention).heads
-    return [(layer, head) for head in range(heads)]
+    return Looks([(layer, head) for head in range(heads)])

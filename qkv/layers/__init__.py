@@ -16,5 +16,7 @@ A tensor's name ends in its dimensions, one letter each, and a test checks that 
     B  hypotheses of each sentence (its beam)
     C  candidates to continue them
     T  tokens written so far
+    L  layers
+    S  slots that keys and values of what was written are kept in
     1  a dimension of size one, kept to broadcast
 """

@@ -120,6 +120,13 @@ class Request:
             },
         )
 
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any]) -> Request:
+        """What was asked for then; a setting that is younger than the data has its default."""
+        defaults = cls.of(Config(), {}).settings
+        settings = {section: {**asked, **manifest["settings"].get(section, {})} for section, asked in defaults.items()}
+        return cls(settings, manifest["inputs"])
+
     @property
     def fingerprint(self) -> str:
         """Of the contents of the files and the settings; where the files lie does not matter."""
@@ -135,9 +142,10 @@ def existing(output: Path, request: Request) -> Prepared | None:
     if not (output / MANIFEST).is_file():
         raise ConfigError(f"{output} exists and is not prepared data; choose another directory or remove it")
     there = Prepared.open(output)
-    if there.fingerprint == request.fingerprint:
+    before = Request.of_manifest(there.manifest)
+    if before.fingerprint == request.fingerprint:
         return dataclasses.replace(there, reused=True)
-    differences = "; ".join(_differences(there.manifest, request)) or "it was made by another version"
+    differences = "; ".join(_differences(before, request)) or "it was made by another version"
     raise ConfigError(
         f"{output} was prepared from something else: {differences}. Choose another directory or remove it"
     )
@@ -242,15 +250,13 @@ def _read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _differences(manifest: Mapping[str, Any], request: Request) -> Iterator[str]:
+def _differences(before: Request, request: Request) -> Iterator[str]:
     for section, asked in request.settings.items():
         for name, value in asked.items():
-            before = manifest["settings"].get(section, {}).get(name)
-            if before != value:
-                yield f"{section}.{name} was {before} and is {value}"
+            if before.settings[section][name] != value:
+                yield f"{section}.{name} was {before.settings[section][name]} and is {value}"
     for role, files in request.inputs.items():
-        before = [file["sha256"] for file in manifest["inputs"].get(role, [])]
-        if before != [file["sha256"] for file in files]:
+        if [file["sha256"] for file in before.inputs.get(role, [])] != [file["sha256"] for file in files]:
             yield f"the {role} files are not the same"
 
 

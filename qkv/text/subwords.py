@@ -19,6 +19,7 @@ from qkv.config import TextConfig
 from qkv.errors import ConfigError, StorageError, TextError
 from qkv.text.files import read_lines
 from qkv.text.sampling import META, Sampler
+from qkv.text.words import Span
 
 # Beyond this share of the corpus's characters, a rare one is cheaper as bytes than as a row of the vocabulary.
 _CHARACTER_COVERAGE = 0.9999
@@ -131,12 +132,28 @@ class Tokenizer:
 
     def surface(self, token: int) -> bytes:
         """What an id adds to a text, in UTF-8, a space where a word begins; a symbol that is no text adds nothing."""
-        byte = self.byte(token)
-        if byte is not None:
-            return bytes([byte])
-        if token in self._controls or token == self.unknown:
+        if (value := self.byte(token)) is not None:
+            return bytes([value])
+        if self._processor.is_control(token) or self._processor.is_unknown(token):
             return b""
         return self.piece(token).replace(META, " ").encode()
+
+    def spans(self, ids: Sequence[int]) -> list[Span]:
+        """Where in their text, as `decode` gives it, the characters of each id are."""
+        text, place, found = self.decode(ids), 0, []
+        for number, token in enumerate(ids):
+            # What stands in bytes, and what is written otherwise than its piece says, is decoded with all before it.
+            plain = not (self._processor.is_byte(token) or self._processor.is_control(token))
+            written = self.piece(token).replace(META, " ") if plain else ""
+            after = place + len(written) - (place == 0 and written.startswith(" "))
+            if not plain or text[place:after] != written[len(written) - (after - place) :]:
+                # Bytes that are no character yet show as something else than what the whole text has there.
+                begun, after = self.decode(ids[: number + 1]), place
+                while after < min(len(begun), len(text)) and begun[after] == text[after]:
+                    after += 1
+            found.append(Span(place, after))
+            place = after
+        return found
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:
         return Tokenizer, (self.model,)

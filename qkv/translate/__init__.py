@@ -2,8 +2,9 @@
 
 from qkv.search.sample import Sampling
 from qkv.translate.options import Controls, Mbr, Rerank, Terms
+from qkv.translate.stream import Stream
 from qkv.translate.terms import terms_of
 from qkv.translate.translation import Translation
 from qkv.translate.translator import Translator
 
-__all__ = ["Controls", "Mbr", "Rerank", "Sampling", "Terms", "Translation", "Translator", "terms_of"]
+__all__ = ["Controls", "Mbr", "Rerank", "Sampling", "Stream", "Terms", "Translation", "Translator", "terms_of"]

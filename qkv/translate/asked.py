@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from qkv.search.rules import Rule
 
@@ -17,13 +18,13 @@ class Asked:
     source: list[int]
     rule: Rule | None = None
     stricter: Rule | None = None
-    """The rule with terms that the translation may well have by itself; None where there are none."""
+    """The rule with the terms that the translation may have by itself; None where there are none."""
     target: tuple[int, ...] = ()
     """The translation, where it is given."""
 
     def strictly(self) -> Asked:
         """The same, held to its terms too."""
-        return self if self.stricter is None else replace(self, rule=self.stricter, stricter=None)
+        return dataclasses.replace(self, rule=self.stricter or self.rule, stricter=None)
 
     @property
     def size(self) -> int:

@@ -36,28 +36,6 @@ class Controls:
 
 
 @dataclass(frozen=True)
-class Terms:
-    """Words that a translation must have, and such as it must not, as whole words."""
-
-    required: tuple[tuple[str, ...], ...] = ()
-    """Of each, one alternative appears; the first letter of one may be a capital where the sentence begins with it."""
-    once: tuple[str, ...] = ()
-    """Each appears unchanged, as many times as it is given here and no more."""
-    forbidden: tuple[str, ...] = ()
-    """None appears, in small letters or capitals."""
-
-    def __post_init__(self) -> None:
-        for name, some in (("required", self.required), ("once", self.once), ("forbidden", self.forbidden)):
-            # A string is a sequence of strings too: each letter would become a term.
-            if isinstance(some, str) or (name == "required" and any(isinstance(one, str) for one in some)):
-                example = '(("cat", "tomcat"),)' if name == "required" else '("cat",)'
-                raise ConfigError(f"{name} terms are {some!r}; they are given like {example}")
-        given = [*chain.from_iterable(self.required), *self.once, *self.forbidden]
-        if not all(text.strip() for text in given) or not all(self.required):
-            raise ConfigError("a term is empty; give a word, or several")
-
-
-@dataclass(frozen=True)
 class Mbr:
     """Minimum Bayes risk: of so many drawn translations, the one that is most like the others."""
 
@@ -85,3 +63,25 @@ class Rerank:
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
             raise ConfigError(f"the weight of the second model is {self.weight}; it must be from 0 to 1")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Words that a translation must have, and such as it must not, as whole words."""
+
+    required: tuple[tuple[str, ...], ...] = ()
+    """Of each, one alternative appears; the first letter of one may be a capital where the sentence begins with it."""
+    once: tuple[str, ...] = ()
+    """Each appears unchanged, as many times as it is given here and no more."""
+    forbidden: tuple[str, ...] = ()
+    """None appears, in small letters or capitals."""
+
+    def __post_init__(self) -> None:
+        for name, some in (("required", self.required), ("once", self.once), ("forbidden", self.forbidden)):
+            # A string is a sequence of strings too: each letter would become a term.
+            if isinstance(some, str) or (name == "required" and any(isinstance(one, str) for one in some)):
+                example = '(("cat", "tomcat"),)' if name == "required" else '("cat",)'
+                raise ConfigError(f"{name} terms are {some!r}; they are given like {example}")
+        given = [*chain.from_iterable(self.required), *self.once, *self.forbidden]
+        if not all(text.strip() for text in given) or not all(self.required):
+            raise ConfigError("a term is empty; give a word, or several")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,11 @@ from qkv.search.rules import kept
 from qkv.search.sample import Sampling, sample
 from qkv.translate.asked import Asked, batches
 from qkv.translate.options import Controls
+from qkv.translate.translation import Translation
 from qkv.translate.wording import Wording
 
 _LEAST_BEAM_FOR_TERMS = 4
-"""A narrower one writes all terms at the very beginning, for want of room to try anything else."""
+"""A narrower one would write all terms at the very beginning, before it is too late."""
 
 
 @dataclass(frozen=True)
@@ -35,42 +37,50 @@ class Searcher:
         """What is looked for together, each sentence in so many rows."""
         return batches(asked, rows=rows, positions=self.search.batch_tokens)
 
-    def look(self, asked: Sequence[Asked], controls: Controls, *, keep: int) -> list[list[Hypothesis]]:
-        """The best that a beam finds for each; what has its terms by itself is what it would be without them."""
-        found = self._look(asked, controls, self.search.beam, keep)
+    def look(
+        self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool = False
+    ) -> list[list[Hypothesis]]:
+        """The best that a beam finds for each.
+
+        Without terms first: many a translation has them by itself, and is then what it would be without them.
+        """
+        found = self._look(asked, controls, keep=keep, looks=looks)
         again = [
             place
             for place, (one, some) in enumerate(zip(asked, found, strict=True))
             if one.stricter is not None and not all(kept(one.stricter, best.ids) for best in some)
         ]
         if again:
-            width = max(self.search.beam, _LEAST_BEAM_FOR_TERMS)
-            held = self._look([asked[place].strictly() for place in again], controls, width, keep)
+            wider = dataclasses.replace(self.search, beam=max(self.search.beam, _LEAST_BEAM_FOR_TERMS))
+            strictly = [asked[place].strictly() for place in again]
+            held = dataclasses.replace(self, search=wider)._look(strictly, controls, keep=keep, looks=looks)
             for place, some in zip(again, held, strict=True):
                 found[place] = some
         return found
 
-    def _look(self, asked: Sequence[Asked], controls: Controls, width: int, keep: int) -> list[list[Hypothesis]]:
+    def _look(self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool) -> list[list[Hypothesis]]:
         coverage = _coverage(asked, controls)
         with _numbered(asked):
             return beam_search(
                 self.engine,
-                self._start(asked, looks=coverage is not None),
+                self._start(asked, looks=looks or coverage is not None),
                 self.wording.limits(self._room(asked)),
-                width=width,
+                width=self.search.beam,
                 penalty=self._penalty,
                 keep=keep,
                 rules=[one.rule for one in asked],
                 coverage=coverage,
             )
 
-    def draw(self, asked: Sequence[Asked], sampling: Sampling, *, seed: int, count: int) -> list[list[Hypothesis]]:
+    def draw(
+        self, asked: Sequence[Asked], sampling: Sampling, *, seed: int, count: int, looks: bool = False
+    ) -> list[list[Hypothesis]]:
         """So many for each as they happen to be drawn, the likeliest first."""
         repeated = [one.strictly() for one in asked for _ in range(count)]
         with _numbered(repeated):
             drawn = sample(
                 self.engine,
-                self._start(repeated),
+                self._start(repeated, looks=looks),
                 self.wording.limits(self._room(repeated)),
                 sampling,
                 seeds=[(seed, number, one.seed) for one in asked for number in range(count)],
@@ -79,8 +89,8 @@ class Searcher:
         groups = [drawn[first : first + count] for first in range(0, len(drawn), count)]
         return [sorted(group, key=lambda one: -one.score) for group in groups]
 
-    def grow(self, asked: Asked, controls: Controls) -> Generator[int, None, Hypothesis]:
-        """The tokens of a greedy search as they are found; returns what it found."""
+    def grow(self, asked: Asked, controls: Controls) -> tuple[Beam, Iterator[int]]:
+        """A greedy search, and its tokens as they are found."""
         coverage = _coverage([asked], controls)
         beam = Beam(
             self.wording.limits(self._room([asked])),
@@ -89,17 +99,21 @@ class Searcher:
             rules=[asked.rule],
             coverage=coverage,
         )
-        for moment in walk(self.engine, self._start([asked], looks=coverage is not None), beam):
-            # In the last moment it ends; the other word that was looked at is none of it.
-            if beam.sentences.size:
-                yield int(moment.token_NB[0, 0])
-        ((best,),) = beam.best()
-        return best
+        moments = walk(self.engine, self._start([asked], looks=coverage is not None), beam)
+        # In its last moment the search ends; the other token that was looked at then is none of what it found.
+        return beam, (int(moment.token_NB[0, 0]) for moment in moments if beam.sentences.size)
 
-    def read(self, asked: Sequence[Asked]) -> list[Hypothesis]:
+    def told(self, asked: Asked, found: Hypothesis, *, aligned: bool) -> Translation:
+        """What was found as text, its words linked to those of the source where that is wanted."""
+        if not aligned:
+            return self.wording.translation(found)
+        return self.wording.aligned(asked.source, found, looks_when_read=self.engine.looks_when_read)
+
+    def read(self, asked: Sequence[Asked], *, looks: bool = False) -> list[Hypothesis]:
         """The translations that were given, as if they had been found; whatever their length, if they can be read."""
         limits = self.wording.limits([self.wording.longest] * len(asked))
-        return forced(self.engine, self._start(asked), limits, [one.target for one in asked], penalty=self._penalty)
+        state = self._start(asked, looks=looks)
+        return forced(self.engine, state, limits, [one.target for one in asked], penalty=self._penalty)
 
     @property
     def _penalty(self) -> Penalty:

@@ -46,7 +46,7 @@ def terms_of(text: str, *, glossary: Glossary | None = None, keep: Sequence[str]
     return Terms(tuple(demands.required), tuple(one.text for one in kept), tuple(demands.forbidden))
 
 
-class TermRules:
+class Encoder:
     """Makes rules of terms, for one vocabulary."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from qkv.text.alignment import Alignment
+
 
 @dataclass(frozen=True)
 class Translation:
@@ -21,6 +23,8 @@ class Translation:
     """The subwords it was written in; the end, where it was written, is the last."""
     token_scores: tuple[float, ...] = ()
     """The log-probability of each of them."""
+    alignment: Alignment | None = None
+    """Which words of the source its words came from, if that was asked for."""
 
     @property
     def log_probability(self) -> float:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.config import Config, SearchConfig
 from qkv.engines.ensemble import Ensemble
+from qkv.engines.exported import is_exported, load_exported
+from qkv.engines.looks import Looks
 from qkv.errors import ConfigError
 from qkv.progress import tell
 from qkv.search.engine import Engine
@@ -23,6 +25,7 @@ from qkv.translate.checks import require_as_many, require_possible, require_text
 from qkv.translate.choosing import by_likeness, reranked
 from qkv.translate.options import Controls, Mbr, Rerank, Terms
 from qkv.translate.searcher import Searcher
+from qkv.translate.stream import Stream
 from qkv.translate.translation import Translation
 from qkv.translate.wording import Wording
 
@@ -61,22 +64,32 @@ class Translator:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *others: str | os.PathLike[str], device: str = "auto") -> Translator:
-        """The translator of a run directory: its final weights, or the newest checkpoint's while it is training.
+        """The translator of an exported model, or of a run: its final weights, or its newest while it is training.
 
-        Several run directories are an ensemble, which searches as the first one does.
+        Several of them are an ensemble, which searches as the first one does.
         """
+        return cls.joined({str(one): cls._loaded(Path(one), device) for one in (path, *others)})
+
+    @classmethod
+    def _loaded(cls, path: Path, device: str) -> Translator:
+        if is_exported(path):
+            return cls._with(*load_exported(path))
         # Only who translates with a run needs torch.
         from qkv.engines.load import load_run
 
-        return cls.joined({str(one): cls.of(*load_run(Path(one), device)) for one in (path, *others)})
+        return cls.of(*load_run(path, device))
 
     @classmethod
-    def of(cls, model: EncoderDecoder, tokenizer: Tokenizer, config: Config) -> Translator:
+    def of(cls, model: EncoderDecoder, tokenizer: Tokenizer, config: Config, looks: Looks | None = None) -> Translator:
         """The translator of a model with these settings."""
         from qkv.engines.plain import PlainEngine
 
+        return cls._with(PlainEngine(model, tokenizer.padding, looks=looks), tokenizer, config)
+
+    @classmethod
+    def _with(cls, engine: Engine[Any], tokenizer: Tokenizer, config: Config) -> Translator:
         return cls(
-            PlainEngine(model, tokenizer.padding),
+            engine,
             tokenizer,
             config.search,
             longest=config.model.longest if config.model.positions == "learned" else None,
@@ -124,6 +137,7 @@ class Translator:
         prefixes: Sequence[str] | None = None,
         terms: Sequence[Terms | None] | None = None,
         controls: Controls | None = None,
+        align: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> list[Translation]:
         """One translation for each text, in order; an empty text stays empty.
@@ -131,14 +145,15 @@ class Translator:
         `alternatives` asks for that many others of each; `sampling` draws instead of searching for the best, by random
         numbers that depend on the seed and the text alone; `mbr` draws many and takes the one most like the others;
         `rerank` asks a second model about what the beam found; each translation begins with its one of the `prefixes`,
-        and keeps to its one of the `terms`.
+        and keeps to its one of the `terms`, which leaves what keeps to them by itself as it is; `align` tells which
+        words of the source its words came from.
         """
         require_texts(texts, "texts")
         if prefixes is not None:
             require_texts(prefixes, "prefixes")
             require_as_many(len(texts), "texts", len(prefixes), "prefixes")
         if terms is not None:
-            require_as_many(len(texts), "texts", len(terms), "terms")
+            require_as_many(len(texts), "texts", len(terms), "terms, or None,")
         searcher = self._searcher(beam=beam, length_penalty=length_penalty)
         search = searcher.search
         controls = controls or Controls()
@@ -147,25 +162,21 @@ class Translator:
         wanted = alternatives + 1
         require_possible(wanted, search.beam, sampling=sampling, seed=seed, mbr=mbr, rerank=rerank)
         asked = [
-            Asked(
-                number,
-                source,
-                self._wording.rule(controls, prefix),
-                self._wording.rule(controls, prefix, some) if some is not None else None,
-            )
-            for number, (text, prefix, some) in enumerate(
-                zip(texts, prefixes or [""] * len(texts), terms or [None] * len(texts), strict=True)
-            )
-            if (source := self._wording.source(text))
+            one
+            for number, text in enumerate(texts)
+            if (one := self._wording.asked(number, text, controls, *_for(number, prefixes, terms))).source
         ]
         count = mbr.samples if mbr is not None else search.beam if rerank is not None else wanted
         found: dict[int, list[Translation]] = {}
         for batch in searcher.batches(asked, rows=search.beam if sampling is None else count):
             if sampling is None:
-                hypotheses = searcher.look(batch, controls, keep=count)
+                hypotheses = searcher.look(batch, controls, keep=count, looks=align)
             else:
-                hypotheses = searcher.draw(batch, sampling, seed=seed, count=count)
-            some = [[self._wording.translation(one) for one in group] for group in hypotheses]
+                hypotheses = searcher.draw(batch, sampling, seed=seed, count=count, looks=align)
+            some = [
+                [searcher.told(one, hypothesis, aligned=align) for hypothesis in group]
+                for one, group in zip(batch, hypotheses, strict=True)
+            ]
             if mbr is not None:
                 some = [by_likeness(group, mbr.likeness) for group in some]
             if rerank is not None:
@@ -184,6 +195,7 @@ class Translator:
         targets: Sequence[str],
         *,
         length_penalty: float | None = None,
+        align: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> list[Translation]:
         """The targets as translations of the sources, with the scores that the search would have given them.
@@ -203,38 +215,32 @@ class Translator:
         ]
         found = [_of_nothing(target) for target in targets]
         for batch in searcher.batches(asked, rows=1):
-            for one, hypothesis in zip(batch, searcher.read(batch), strict=True):
-                found[one.number] = self._wording.translation(hypothesis)
+            for one, hypothesis in zip(batch, searcher.read(batch, looks=align), strict=True):
+                found[one.number] = searcher.told(one, hypothesis, aligned=align)
             if progress is not None:
                 progress(len(batch))
         if progress is not None:
             progress(len(sources) - len(asked))
         return found
 
-    def stream(
-        self, text: str, *, prefix: str = "", controls: Controls | None = None
-    ) -> Generator[str, None, Translation]:
-        """The greedy translation as it grows, whole characters at a time; the generator returns all of it."""
+    def stream(self, text: str, *, prefix: str = "", controls: Controls | None = None) -> Stream:
+        """The greedy translation as it grows, whole characters at a time."""
         if self._wording.right_to_left:
             raise ConfigError("this run writes the last word first, so there is nothing to show before all is written")
         require_texts([text, prefix], "texts")
         controls = controls or Controls()
-        rule = self._wording.rule(controls, prefix)
-        return self._grow(Asked(0, self._wording.source(text), rule), controls)
+        return Stream(self._grow(self._wording.asked(0, text, controls, prefix), controls))
 
     def _grow(self, asked: Asked, controls: Controls) -> Generator[str, None, Translation]:
         if not asked.source:
             return _EMPTY
         text = GrowingText(self.tokenizer)
-        tokens = self._searcher().grow(asked, controls)
-        while True:
-            try:
-                token = next(tokens)
-            except StopIteration as end:
-                found = self._wording.translation(end.value)
-                break
+        beam, tokens = self._searcher().grow(asked, controls)
+        for token in tokens:
             if more := text.add(token):
                 yield more
+        ((best,),) = beam.best()
+        found = self._wording.translation(best)
         if rest := found.text[len(text.text) :]:
             yield rest
         return found
@@ -243,6 +249,10 @@ class Translator:
         """How to search, with what is asked for here in place of the run's."""
         given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         return Searcher(self.engine, self._wording, dataclasses.replace(self._search, **given))
+
+
+def _for(number: int, prefixes: Sequence[str] | None, terms: Sequence[Terms | None] | None) -> tuple[str, Terms | None]:
+    return prefixes[number] if prefixes else "", terms[number] if terms else None
 
 
 def _with_alternatives(ranked: list[Translation]) -> Translation:

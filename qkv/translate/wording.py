@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +13,10 @@ from qkv.search.hypothesis import Hypothesis, Limits
 from qkv.search.rules import AtLeast, NoRepeats, Prefix, Rule, together
 from qkv.text.cleaning import normalise
 from qkv.text.subwords import Tokenizer
+from qkv.translate.aligning import aligned, looked_for_each
+from qkv.translate.asked import Asked
 from qkv.translate.options import Controls, Terms
-from qkv.translate.terms import TermRules
+from qkv.translate.terms import Encoder
 from qkv.translate.translation import Translation
 
 T = TypeVar("T")
@@ -55,32 +58,46 @@ class Wording:
             )
         return tuple(self._turned(ids))
 
-    def rule(self, controls: Controls, prefix: str, terms: Terms | None = None) -> Rule | None:
-        """What a translation has to keep to."""
-        rules: list[Rule] = []
+    def asked(self, number: int, text: str, controls: Controls, prefix: str = "", terms: Terms | None = None) -> Asked:
+        """A source and what its translation has to keep to."""
+        begins: list[Rule] = []
+        if self.right_to_left and (prefix or terms):
+            raise ConfigError(
+                "this run writes the last word first, so its translations can neither be begun for it nor held to terms"
+            )
         if prefix:
-            if self.right_to_left:
-                raise ConfigError("this run writes the last word first, so its translations cannot be begun for it")
-            rules.append(Prefix(tuple(self.tokenizer.encode(normalise(prefix)))))
-        if terms is not None:
-            if self.right_to_left:
-                raise ConfigError("this run writes the last word first, so its translations cannot be held to terms")
-            rules.append(self._term_rules.rule(terms))
+            begins.append(Prefix(tuple(self.tokenizer.encode(normalise(prefix)))))
+        return Asked(
+            number,
+            self.source(text),
+            self._with_controls(begins, controls),
+            self._with_controls([*begins, self._encoder.rule(terms)], controls) if terms else None,
+        )
+
+    def _with_controls(self, rules: Sequence[Rule], controls: Controls) -> Rule | None:
+        rules = [*rules]
+        if controls.least_tokens:
+            rules.append(AtLeast(self.tokenizer.end, controls.least_tokens))
         if controls.no_repeats_of:
             # What must be written may repeat: a search that has no other way left would come to nothing.
             spared = {token for rule in rules for token in rule.vocabulary()}
             rules.append(NoRepeats(controls.no_repeats_of, spared))
-        if controls.least_tokens:
-            rules.append(AtLeast(self.tokenizer.end, controls.least_tokens))
         return together(rules)
 
     @cached_property
-    def _term_rules(self) -> TermRules:
-        return TermRules(self.tokenizer)
+    def _encoder(self) -> Encoder:
+        return Encoder(self.tokenizer)
 
     def limits(self, longest: list[int]) -> Limits:
         tokenizer = self.tokenizer
         return Limits(begin=tokenizer.begin, end=tokenizer.end, longest=longest, forbidden=tokenizer.marks)
+
+    def aligned(self, source: Sequence[int], found: Hypothesis, *, looks_when_read: bool) -> Translation:
+        """The translation with the words of its source that its words came from."""
+        looked_TK = looked_for_each(found, looks_when_read=looks_when_read)
+        ids, looked_TK = self._turned(found.ids), looked_TK[::-1] if self.right_to_left else looked_TK
+        alignment = aligned(self.tokenizer, source, ids, looked_TK)
+        return dataclasses.replace(self.translation(found), alignment=alignment)
 
     def translation(self, found: Hypothesis) -> Translation:
         ids = self._turned(found.ids)

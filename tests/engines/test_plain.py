@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from qkv.data.batch import one_sentence_a_row
+from qkv.engines.looks import Looks
 from qkv.engines.plain import Logits, PlainEngine
 from qkv.layers.attention import recording
 from tests.models.families import BEGIN, END, PADDING, VOCABULARY, small_model
@@ -41,7 +42,7 @@ def test_what_is_forbidden_is_gone_and_the_rest_keeps_its_probability() -> None:
 def test_looks_are_the_attention_of_the_heads_that_were_chosen(family: str) -> None:
     model = small_model(family)
     heads = [(0, 1), (1, 0)]
-    engine = PlainEngine(model, PADDING, heads=heads)
+    engine = PlainEngine(model, PADDING, looks=Looks(heads))
     state = engine.start(SOURCES, looks=True)
     begun, state = engine.step(np.array([BEGIN] * 3), state)
     # The second sentence goes on twice, the first is given up.

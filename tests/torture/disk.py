@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from qkv import checkpoint
+from qkv import storage
 from qkv.checkpoint import RunDirectory
 from qkv.errors import StorageError
 from qkv.storage import free_bytes, require_room
@@ -69,7 +69,7 @@ def train_on_a_filling_disk(data: Path, output: Path, leave: int, *, midway: boo
         update(training, batch)
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(checkpoint, "require_room", fill_once_begun)
+    patch.setattr(storage, "require_room", fill_once_begun)
     patch.setattr(_Training, "update", updated)
     try:
         train_prepared(data, output, _CONFIG)

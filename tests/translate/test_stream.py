@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from qkv import Translation, Translator
 from qkv.errors import ConfigError
-from qkv.translate import Controls
+from qkv.translate import Controls, Stream
 from tests import toy
 from tests.translate.made import untrained
 
 SOURCES = [source for source, _ in toy.held_out()[:8]]
 
 
-def all_of(stream: Generator[str, None, Translation]) -> tuple[list[str], Translation]:
-    said = []
-    while True:
-        try:
-            said.append(next(stream))
-        except StopIteration as end:
-            return said, end.value
+def all_of(stream: Stream) -> tuple[list[str], Translation]:
+    said = [*stream]
+    assert stream.translation is not None
+    return said, stream.translation
 
 
 def test_what_is_said_is_the_greedy_translation_in_parts(toy_run: Path) -> None:

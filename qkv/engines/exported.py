@@ -1,0 +1,48 @@
+"""An exported model as one that can be translated with; neither torch nor the library of the export is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from qkv.config import Config, from_json
+from qkv.engines.looks import Looks
+from qkv.errors import CheckpointError, ConfigError
+from qkv.manifest import MANIFEST, read_manifest, verified
+from qkv.text.subwords import Tokenizer
+
+if TYPE_CHECKING:
+    from qkv.engines.onnx import OnnxEngine
+
+_GRAPH = "step.onnx"
+
+
+class Exported(NamedTuple):
+    engine: OnnxEngine
+    tokenizer: Tokenizer
+    config: Config
+
+
+def is_exported(path: Path) -> bool:
+    """Whether a directory holds an exported model, and not a run."""
+    return (path / MANIFEST).is_file() and (path / _GRAPH).is_file()
+
+
+def load_exported(path: Path) -> Exported:
+    """What `qkv export` wrote, every file of it verified."""
+    # Only who translates with an exported model waits for the runtime.
+    from qkv.engines.onnx import OnnxEngine
+
+    files = read_manifest(path)
+    for name in sorted(files):
+        verified(path, name, files)
+    try:
+        config = from_json((path / "config.json").read_text(encoding="utf-8"))
+    except (ConfigError, UnicodeDecodeError, OSError) as error:
+        raise CheckpointError(f"{path / 'config.json'} is damaged: {error}") from error
+    tokenizer = Tokenizer.load(path / "tokenizer.model")
+    looks = Looks.load(path, layers=config.model.decoder_layers, heads=config.model.heads)
+    engine = OnnxEngine(path, looks_when_read=looks is not None and looks.when_read)
+    if engine.vocabulary != tokenizer.size:
+        raise CheckpointError(f"{path} is damaged: its tokenizer is not the one that its model has learned with")
+    return Exported(engine, tokenizer, config)

@@ -1,0 +1,201 @@
+"""An exported model on a CPU, run by ONNX Runtime: no torch is needed, and none is imported."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnxruntime import InferenceSession, OrtValue, SessionOptions
+from onnxruntime.capi import onnxruntime_pybind11_state as runtime
+
+from qkv.engines.arrays import load_array
+from qkv.engines.cache import Cache
+from qkv.engines.choosing import Chosen, Vocabulary
+from qkv.engines.shortlist import Shortlist
+from qkv.errors import CheckpointError
+from qkv.search.engine import Floats, Integers
+
+_ONLY_ERRORS = 3
+_REFUSALS = (runtime.Fail, runtime.InvalidArgument, runtime.InvalidGraph, runtime.InvalidProtobuf, runtime.NoSuchFile)
+_NOT_QUICKER = ["SkipLayerNormFusion"]
+"""What the runtime would put in place of others: its sum and norm in one takes five times as long as both."""
+_FEW_ROWS = 8
+"""For no more rows than these, waking another thread takes longer than doing its work."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What was read: the keys and values of the source for every layer of the decoder."""
+
+    key_LNHKE: Floats
+    value_LNHKU: Floats
+    mask_N11K: Floats
+
+    def select(self, sentences_N: Integers) -> Memory:
+        return Memory(self.key_LNHKE[:, sentences_N], self.value_LNHKU[:, sentences_N], self.mask_N11K[sentences_N])
+
+
+@dataclass(frozen=True)
+class OnnxState:
+    """What is known of the sentences. The slots are written to in place: a state is continued once."""
+
+    memory: Memory
+    vocabulary: Vocabulary
+    cache: Cache
+    looks: bool
+    position: int = 0
+
+    def select(self, hypotheses_R: Integers, sentences_N: Integers | None) -> OnnxState:
+        selected = replace(self, cache=self.cache.select(hypotheses_R, sentences_N))
+        if sentences_N is None:
+            return selected
+        return replace(selected, memory=self.memory.select(sentences_N), vocabulary=self.vocabulary.select(sentences_N))
+
+
+class OnnxEngine:
+    """Reads and writes with the graphs of a directory that `qkv export` wrote."""
+
+    def __init__(self, directory: Path, *, shortlist: bool = True, looks_when_read: bool = False) -> None:
+        """Without `shortlist`, all of the vocabulary is looked at even where the model has learned what to expect."""
+        vectors_VD = load_array(directory / "vectors.npy", dimensions=2, kinds="if")
+        scale_V = load_array(directory / "scale.npy", dimensions=1, kinds="f")
+        if len(vectors_VD) != len(scale_V):
+            raise CheckpointError(f"{directory} is damaged: there are not as many scales as vectors")
+        self._vectors = _Vectors(vectors_VD, scale_V)
+        self._session = cache(lambda name, threads: _session(directory / name, threads))
+        self.vocabulary = len(scale_V)
+        self.looks_when_read = looks_when_read
+        kept = shortlist and Shortlist.is_in(directory)
+        self._shortlist = Shortlist.load(directory, self.vocabulary) if kept else None
+        shapes = {one.name: one.shape for one in self._session("step.onnx", _cores()).get_inputs()}
+        if "key_NHSE.0" not in shapes or shapes["x_NBD"][2] != self._vectors.width:
+            raise CheckpointError(f"{directory} is damaged: its graphs and its vectors do not fit together")
+        self._layers = sum(name.startswith("key_NHSE.") for name in shapes)
+        _, self._heads, _, self._key_width = shapes["key_NHSE.0"]
+        self._value_width = shapes["value_NHSU.0"][3]
+
+    def start(
+        self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False
+    ) -> OnnxState:
+        memory = self._read(sources)
+        empty = Cache.empty(self._layers, len(sources), self._heads, self._key_width, self._value_width)
+        return OnnxState(memory, self._words(sources, wanted), empty, looks)
+
+    def step(self, token_R: Integers, state: OnnxState) -> tuple[Chosen, OnnxState]:
+        cache = state.cache.with_room()
+        slot_N = np.full(len(cache.mask_NBS), cache.taken)
+        cache = cache.taking()
+        N, B, S = cache.mask_NBS.shape
+        y_NBD = np.empty((N, B, self._vectors.width), np.float32)
+        looked_NBK = np.empty((N, B, state.memory.mask_N11K.shape[3]), np.float32)
+        inputs: dict[str, NDArray[Any]] = {
+            "x_NBD": self._vectors.of(token_R.reshape(N, B)),
+            "position_1": np.array([state.position]),
+            "slot_N": slot_N,
+            "mask_N1BS": cache.mask_NBS.reshape(N, 1, B, S),
+            "memory_mask_N11K": state.memory.mask_N11K,
+        }
+        outputs = {"y_NBD": y_NBD, "looked_NBK": looked_NBK}
+        for layer in range(self._layers):
+            inputs[f"memory_key_NHKE.{layer}"] = state.memory.key_LNHKE[layer]
+            inputs[f"memory_value_NHKU.{layer}"] = state.memory.value_LNHKU[layer]
+            for name, part in (("key_NHSE", cache.key_LNHSE[layer]), ("value_NHSU", cache.value_LNHSU[layer])):
+                inputs[f"{name}.{layer}"] = outputs[f"{name}.{layer}.after"] = part
+        threads = 1 if N * B <= _FEW_ROWS else _cores()
+        _run(self._session("step.onnx", threads), inputs, outputs)
+        looked_RK = looked_NBK.reshape(N * B, -1) if state.looks else None
+        return Chosen(state.vocabulary, y_NBD, looked_RK), replace(state, cache=cache, position=state.position + 1)
+
+    def _read(self, sources: Sequence[Sequence[int]]) -> Memory:
+        N, K = len(sources), max(map(len, sources))
+        ids_NK = np.zeros((N, K), np.int64)
+        mask_N11K = np.full((N, 1, 1, K), -np.inf, np.float32)
+        for n, source in enumerate(sources):
+            ids_NK[n, : len(source)] = source
+            mask_N11K[n, ..., : len(source)] = 0
+        memory = Memory(
+            np.empty((self._layers, N, self._heads, K, self._key_width), np.float32),
+            np.empty((self._layers, N, self._heads, K, self._value_width), np.float32),
+            mask_N11K,
+        )
+        outputs = {}
+        for layer in range(self._layers):
+            outputs[f"memory_key_NHKE.{layer}"] = memory.key_LNHKE[layer]
+            outputs[f"memory_value_NHKU.{layer}"] = memory.value_LNHKU[layer]
+        inputs: dict[str, NDArray[Any]] = {
+            "x_NKD": self._vectors.of(ids_NK),
+            "position_K": np.arange(K),
+            "mask_N11K": mask_N11K,
+        }
+        _run(self._session("encoder.onnx", _cores()), inputs, outputs)
+        return memory
+
+    def _words(self, sources: Sequence[Sequence[int]], wanted: Collection[int]) -> Vocabulary:
+        if self._shortlist is None:
+            return Vocabulary(self._session("output.onnx", _cores()), {}, self.vocabulary)
+        tokens_V, mask_NV = self._shortlist.of(sources, wanted)
+        numbers_DV, scale_V = self._vectors.columns(tokens_V)
+        constants = {"numbers_DV": _value(numbers_DV), "scale_V": _value(scale_V)}
+        session = self._session("shortlist.onnx", _cores())
+        return Vocabulary(session, constants, self.vocabulary, tokens_V, mask_NV)
+
+
+class _Vectors:
+    """The vectors of the vocabulary, which both ends of the model share: rows of numbers, a scale for each."""
+
+    def __init__(self, numbers_VD: NDArray[Any], scale_V: Floats) -> None:
+        self._numbers_VD = numbers_VD
+        self._scale_V = scale_V
+        self._scaled_V = scale_V * np.float32(math.sqrt(numbers_VD.shape[1]))
+
+    @property
+    def width(self) -> int:
+        return int(self._numbers_VD.shape[1])
+
+    def of(self, ids: Integers) -> Floats:
+        """What a stack begins with: the ids' vectors, times the root of the width."""
+        vectors: Floats = self._numbers_VD[ids] * self._scaled_V[ids][..., None]
+        return vectors
+
+    def columns(self, ids_V: Integers) -> tuple[NDArray[Any], Floats]:
+        return np.ascontiguousarray(self._numbers_VD[ids_V].T), self._scale_V[ids_V]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _session(path: Path, threads: int) -> InferenceSession:
+    options = SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = _ONLY_ERRORS
+    # Threads that wait for one another would burn the cores of whoever else works on the machine.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Where a processor adds two products of 8 bits in 16, a sum could be cut off: there, a slower way that is exact.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    try:
+        return InferenceSession(path, options, providers=["CPUExecutionProvider"], disabled_optimizers=_NOT_QUICKER)
+    except _REFUSALS as error:
+        raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
+
+
+def _run(session: InferenceSession, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, NDArray[Any]]) -> None:
+    """Computes the outputs into the arrays given for them."""
+    binding = session.io_binding()
+    for name, array in inputs.items():
+        binding.bind_ortvalue_input(name, _value(array))
+    for name, array in outputs.items():
+        binding.bind_ortvalue_output(name, _value(array))
+    session.run_with_iobinding(binding)
+
+
+def _value(array: NDArray[Any]) -> OrtValue:
+    """The array's own memory, as the runtime knows it."""
+    return OrtValue.ortvalue_from_numpy(array)

@@ -1,0 +1,102 @@
+"""The directory of an exported model; `qkv.engines.exported` reads it.
+
+model/config.json        every setting of the run
+model/tokenizer.model    text <-> ids
+model/vectors.npy        the vectors of the vocabulary, which both ends of the model share, and scale.npy
+model/encoder.onnx       reads a source
+model/step.onnx          writes a token more
+model/output.onnx        chooses among the vocabulary, shortlist.onnx among a part of it
+model/shortlist.*.npy    which part that is, where it was learned
+model/alignment.json     which heads tell where a word came from
+model/manifest.json      what all these files must be like
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+import qkv
+from qkv.config import to_json
+from qkv.engines.exported import is_exported
+from qkv.engines.heads import learn_looks
+from qkv.engines.load import Loaded, read_run
+from qkv.engines.looks import Head
+from qkv.engines.plain import usual_looks
+from qkv.engines.shortlist import Shortlist
+from qkv.errors import ConfigError, TextError
+from qkv.export.graphs import encoder_graph, output_graph, shortlist_graph, step_graph
+from qkv.export.parts import numbers
+from qkv.export.products import PRECISIONS
+from qkv.export.shortlist import learn_shortlist
+from qkv.manifest import write_manifest
+from qkv.models.encoder_decoder import EncoderDecoder
+from qkv.prepare import Prepared
+from qkv.storage import replacing_directory
+from qkv.text.subwords import Tokenizer
+
+_BESIDE_WEIGHTS = 1 << 22
+"""Bytes of an exported model that are no weights, about."""
+
+
+def export(
+    run: Path, output: Path, *, precision: str = "int8", shortlist: bool = True, data: Path | None = None
+) -> None:
+    """Writes the model of a run, in numbers of this precision; a shortlist is learned from the data it learned from."""
+    if precision not in PRECISIONS:
+        raise ConfigError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")
+    if output.exists() and not is_exported(output) and (not output.is_dir() or any(output.iterdir())):
+        raise ConfigError(f"{output} exists and is no exported model; choose another directory or remove it")
+    loaded = read_run(run)
+    prepared = _prepared(run, data, loaded.tokenizer) if shortlist or data is not None else None
+    expected = None
+    if prepared is not None:
+        if loaded.looks is None:
+            loaded = loaded._replace(looks=learn_looks(loaded, prepared.corpus("train"), prepared.corpus("valid")))
+        if shortlist:
+            always = [loaded.tokenizer.end]
+            expected = learn_shortlist(prepared.corpus("train"), loaded.tokenizer.size, always=always)
+    write_exported(output, loaded, precision=precision, shortlist=expected)
+
+
+def write_exported(output: Path, loaded: Loaded, *, precision: str, shortlist: Shortlist | None) -> None:
+    """Writes a model, its settings and its tokenizer."""
+    model, tokenizer, config, learned = loaded
+    looks = learned or usual_looks(model)
+    needed = 4 * sum(weight.numel() for weight in model.parameters()) + _BESIDE_WEIGHTS
+    with replacing_directory(output, needed) as place:
+        (place / "config.json").write_text(to_json(config), encoding="utf-8")
+        (place / "tokenizer.model").write_bytes(tokenizer.model)
+        write_graphs(place, model, precision, looks.heads)
+        looks.save(place)
+        if shortlist is not None:
+            shortlist.save(place)
+        write_manifest(place, {"qkv": qkv.__version__, "precision": precision, "tokenizer": tokenizer.fingerprint})
+
+
+def write_graphs(place: Path, model: EncoderDecoder, name: str, heads: Sequence[Head]) -> None:
+    """What an engine needs of a model, in numbers of the precision of this name."""
+    precision = PRECISIONS[name]
+    vectors = precision.keep(numbers(model.inputs.weight_VD))
+    np.save(place / "vectors.npy", vectors.numbers, allow_pickle=False)
+    np.save(place / "scale.npy", vectors.scale, allow_pickle=False)
+    # The numbers are the end of their file.
+    offset = (place / "vectors.npy").stat().st_size - vectors.numbers.nbytes
+    (place / "encoder.onnx").write_bytes(encoder_graph(model, precision))
+    (place / "step.onnx").write_bytes(step_graph(model, precision, heads))
+    (place / "output.onnx").write_bytes(output_graph(precision, vectors, "vectors.npy", offset))
+    (place / "shortlist.onnx").write_bytes(shortlist_graph(precision, vectors))
+
+
+def _prepared(run: Path, data: Path | None, tokenizer: Tokenizer) -> Prepared:
+    directory = data or run / "data"
+    if data is None and not directory.is_dir():
+        raise ConfigError(
+            f"a shortlist is learned from the data that {run} learned from; name it with --data, or give --no-shortlist"
+        )
+    prepared = Prepared.open(directory)
+    if prepared.tokenizer().fingerprint != tokenizer.fingerprint:
+        raise TextError(f"{directory} was prepared with another vocabulary than that of {run}")
+    return prepared

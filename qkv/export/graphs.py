@@ -1,0 +1,139 @@
+"""The three graphs of an exported model: reading a source, writing a token more, and choosing among the vocabulary.
+
+Embeddings are looked up outside, in a table that all three share: what goes in are vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import cast
+
+from torch import nn
+
+from qkv.export.graph import Graph
+from qkv.export.parts import KeyValues, Look, LookOut, Parts
+from qkv.export.products import Matrix, Precision
+from qkv.layers.attention import MultiHeadAttention
+from qkv.layers.block import Block
+from qkv.models.encoder_decoder import EncoderDecoder
+
+Head = tuple[int, int]
+"""A layer and one of its heads."""
+
+
+def encoder_graph(model: EncoderDecoder, precision: Precision) -> bytes:
+    """From the source's vectors to the keys and values that each block of the decoder will look at."""
+    graph = Graph("encoder")
+    width = model.inputs.weight_VD.size(1)
+    x = graph.input("x_NKD", "float32", ["N", "K", width])
+    mask = graph.input("mask_N11K", "float32", ["N", 1, 1, "K"])
+    parts = Parts(graph, precision, graph.input("position_K", "int64", ["K"]))
+
+    def look(attention: MultiHeadAttention, query: str, memory: KeyValues) -> str:
+        return parts.attended(attention, query, memory, mask).mixed
+
+    blocks = [cast(Block, block) for block in model.encoder.blocks]
+    looks: list[tuple[Look, LookOut | None]] = [(partial(look, block.self_attention), None) for block in blocks]
+    x = parts.positioned(model.inputs.positions, x, width)
+    memory = parts.stack(model.encoder, x, looks)
+
+    attentions = _cross_attentions(model)
+    projections = [one for attention in attentions for one in (attention.key, attention.value)]
+    rows = parts.together(projections, memory)
+    for layer, attention in enumerate(attentions):
+        key, value = parts.key_values(attention, *rows[2 * layer : 2 * layer + 2])
+        graph.output(key, f"memory_key_NHKE.{layer}", "float32", ["N", *_heads(attention, "K", attention.key)])
+        graph.output(value, f"memory_value_NHKU.{layer}", "float32", ["N", *_heads(attention, "K", attention.value)])
+    return graph.bytes()
+
+
+def step_graph(model: EncoderDecoder, precision: Precision, looking: Collection[Head]) -> bytes:
+    """From the vectors of each sentence's last tokens to what the output chooses by.
+
+    Keys and values of every token written are kept in slots. Those of this step are put into the slots from `slot_N`
+    on, in place where the cache that goes in and the one that comes out are the same memory; each hypothesis sees
+    those slots that its mask lets it see.
+    """
+    graph = Graph("step")
+    width = model.inputs.weight_VD.size(1)
+    x = graph.input("x_NBD", "float32", ["N", "B", width])
+    slot = graph.input("slot_N", "int64", ["N"])
+    mask = graph.input("mask_N1BS", "float32", ["N", 1, "B", "S"])
+    memory_mask = graph.input("memory_mask_N11K", "float32", ["N", 1, 1, "K"])
+    # One position for all: it is added to, or turned into, every hypothesis alike.
+    parts = Parts(graph, precision, graph.input("position_1", "int64", [1]))
+    looked: list[str] = []
+
+    def look(layer: int, attention: MultiHeadAttention, query: str, present: KeyValues) -> str:
+        seen = []
+        for name, part, new in zip(("key_NHSE", "value_NHSU"), (attention.key, attention.value), present, strict=True):
+            shape = ["N", *_heads(attention, "S", part)]
+            before = graph.input(f"{name}.{layer}", "float32", shape)
+            after = graph.add("TensorScatter", before, new, slot, axis=2)
+            graph.output(after, f"{name}.{layer}.after", "float32", shape)
+            seen.append(after)
+        return parts.attended(attention, query, KeyValues(*seen), mask).mixed
+
+    def look_out(layer: int, attention: MultiHeadAttention, query: str) -> str:
+        memory = KeyValues(
+            graph.input(f"memory_key_NHKE.{layer}", "float32", ["N", *_heads(attention, "K", attention.key)]),
+            graph.input(f"memory_value_NHKU.{layer}", "float32", ["N", *_heads(attention, "K", attention.value)]),
+        )
+        seen = parts.attended(attention, query, memory, memory_mask)
+        heads = [head for at, head in looking if at == layer]
+        if heads:
+            looked.append(graph.add("Gather", seen.weight_NHWK, graph.constant(heads, "int64"), axis=1))
+        return seen.mixed
+
+    blocks = [cast(Block, block) for block in model.decoder.blocks]
+    looks: list[tuple[Look, LookOut | None]] = [
+        (partial(look, layer, block.self_attention), partial(look_out, layer, attention))
+        for layer, (block, attention) in enumerate(zip(blocks, _cross_attentions(model), strict=True))
+    ]
+    x = parts.positioned(model.inputs.positions, x, width)
+    y = parts.stack(model.decoder, x, looks)
+    graph.output(y, "y_NBD", "float32", ["N", "B", width])
+    together = graph.add("Concat", *looked, axis=1)
+    mean = graph.add("ReduceMean", together, graph.constant([1], "int64"), keepdims=0)
+    graph.output(mean, "looked_NBK", "float32", ["N", "B", "K"])
+    return graph.bytes()
+
+
+def output_graph(precision: Precision, vectors: Matrix, file: str, offset: int) -> bytes:
+    """From the decoder's vectors to the log-probabilities of the vocabulary, whose own vectors the file has."""
+    graph = Graph("output")
+    y = graph.input("y_NBD", "float32", ["N", "B", vectors.numbers.shape[1]])
+    numbers = graph.add("Transpose", graph.constant_elsewhere(vectors.numbers, file, offset), perm=[1, 0])
+    return _chosen(graph, precision.multiply(graph, y, numbers, graph.constant(vectors.scale)))
+
+
+def shortlist_graph(precision: Precision, vectors: Matrix) -> bytes:
+    """The same of some words only, whose vectors are given; of these each sentence has those its mask lets it have."""
+    graph = Graph("shortlist")
+    width = vectors.numbers.shape[1]
+    y = graph.input("y_NBD", "float32", ["N", "B", width])
+    numbers = graph.input("numbers_DV", str(vectors.numbers.dtype), [width, "V"])
+    scale = graph.input("scale_V", "float32", ["V"])
+    logits = precision.multiply(graph, y, numbers, scale)
+    return _chosen(graph, graph.add("Add", logits, graph.input("mask_N1V", "float32", ["N", 1, "V"])))
+
+
+def _chosen(graph: Graph, logits: str) -> bytes:
+    count = graph.input("count_1", "int64", [1])
+    log_probability = graph.add("LogSoftmax", logits, axis=-1)
+    best, place = graph.add_several(2, "TopK", log_probability, count, axis=-1)
+    graph.output(log_probability, "log_probability_NBV", "float32", ["N", "B", "V"])
+    graph.output(best, "best_NBC", "float32", ["N", "B", "C"])
+    graph.output(place, "place_NBC", "int64", ["N", "B", "C"])
+    return graph.bytes()
+
+
+def _cross_attentions(model: EncoderDecoder) -> list[MultiHeadAttention]:
+    found = [cast(Block, block).cross_attention for block in model.decoder.blocks]
+    return [attention for attention in found if attention is not None]
+
+
+def _heads(attention: MultiHeadAttention, positions: str, part: nn.Linear) -> list[int | str]:
+    """The shape of keys or values of one sentence."""
+    return [attention.heads, positions, part.out_features // attention.heads]

@@ -1,0 +1,147 @@
+"""From a run to a model that translates without torch."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qkv.engines.shortlist import Shortlist
+from qkv.errors import CheckpointError, ConfigError, TextError
+from qkv.export import export
+from qkv.manifest import MANIFEST, write_manifest
+from qkv.translate import Translator
+from tests import toy
+from tests.toy import Command
+
+SOURCES = [source for source, _ in toy.held_out()[:40]]
+
+
+@pytest.fixture(scope="module")
+def model(toy_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy run, exported as it is by default."""
+    output = tmp_path_factory.mktemp("exported") / "model"
+    export(toy_run, output)
+    return output
+
+
+@pytest.fixture
+def changed(model: Path, tmp_path: Path) -> Path:
+    """A copy that a test may spoil."""
+    return Path(shutil.copytree(model, tmp_path / "changed"))
+
+
+def vouched_for(directory: Path) -> None:
+    """Makes the manifest agree with what was changed, as somebody would who means harm."""
+    (directory / MANIFEST).unlink()
+    write_manifest(directory, {})
+
+
+def test_in_32_bits_it_translates_as_the_run_does(toy_run: Path, tmp_path: Path) -> None:
+    export(toy_run, tmp_path / "model", precision="float32", shortlist=False)
+    theirs, ours = Translator.load(toy_run, device="cpu"), Translator.load(tmp_path / "model")
+    for beam in (1, 4):
+        expected, found = (one.translate(SOURCES, beam=beam) for one in (theirs, ours))
+        assert [one.text for one in found] == [one.text for one in expected]
+        np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], atol=1e-4)
+
+
+def test_in_8_bits_with_a_shortlist_it_translates_as_well(model: Path) -> None:
+    found = Translator.load(model).translate(SOURCES)
+    right = [one.text == source[::-1] for one, source in zip(found, SOURCES, strict=True)]
+    assert sum(right) >= 0.9 * len(right)
+
+
+def test_where_torch_cannot_be_imported_it_translates(model: Path) -> None:
+    code = f"""
+import sys
+sys.modules["torch"] = sys.modules["safetensors"] = None  # whoever imports them now gets an ImportError
+import qkv
+from qkv.cli import main
+print(qkv.Translator.load({str(model)!r}).translate(["basa kodu"])[0].text)
+sys.exit(main(["translate", {str(model)!r}]))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], input="basa kodu\n", capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "udok asab\nudok asab\n", "")
+
+
+def test_the_command_exports_what_the_other_commands_take(command: Command, toy_run: Path, tmp_path: Path) -> None:
+    output = tmp_path / "model"
+    ran = command("export", toy_run, "--output", output, "--precision", "float32", "--no-shortlist")
+    assert (ran.code, ran.lines) == (0, [str(output)])
+    assert not Shortlist.is_in(output)
+    assert command("translate", output, given=b"basa kodu\n").lines == ["udok asab"]
+    pairs = toy.write_tsv(tmp_path / "test.tsv", toy.held_out()[:5])
+    assert "BLEU" in command("evaluate", output, "--test", pairs, "--language", "en").out.decode()
+
+
+def test_an_export_takes_the_place_of_another_and_of_nothing_else(toy_run: Path, tmp_path: Path) -> None:
+    export(toy_run, tmp_path / "model", shortlist=False)
+    before = (tmp_path / "model" / "step.onnx").stat().st_size
+    export(toy_run, tmp_path / "model", precision="float32", shortlist=False)
+    assert (tmp_path / "model" / "step.onnx").stat().st_size > before
+    with pytest.raises(ConfigError, match="exists and is no exported model"):
+        export(toy_run, toy_run, shortlist=False)
+    with pytest.raises(ConfigError, match="precision is 'int4'; it must be one of float32, int8"):
+        export(toy_run, tmp_path / "other", precision="int4")
+
+
+def test_data_that_a_shortlist_cannot_be_learned_from_is_told(toy_run: Path, toy_data: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "run"
+    shutil.copytree(toy_run, bare, ignore=shutil.ignore_patterns("data", "checkpoints"))
+    with pytest.raises(ConfigError, match="name it with --data, or give --no-shortlist"):
+        export(bare, tmp_path / "model")
+    with pytest.raises(TextError, match="was prepared with another vocabulary"):
+        export(bare, tmp_path / "model", data=toy_data)
+    export(bare, tmp_path / "model", data=toy_run / "data")
+    assert Shortlist.is_in(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["step.onnx", "vectors.npy", "tokenizer.model", "config.json", MANIFEST])
+def test_a_changed_byte_is_told(changed: Path, name: str) -> None:
+    content = bytearray((changed / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (changed / name).write_bytes(content)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        Translator.load(changed)
+
+
+def test_a_file_that_is_missing_is_told(changed: Path) -> None:
+    (changed / "scale.npy").unlink()
+    with pytest.raises(CheckpointError, match=r"scale\.npy is damaged"):
+        Translator.load(changed)
+
+
+@pytest.mark.parametrize("name", ["step.onnx", "vectors.npy", "scale.npy", "shortlist.likely.npy"])
+def test_files_that_are_no_models_are_told_though_the_manifest_vouches_for_them(changed: Path, name: str) -> None:
+    (changed / name).write_bytes(b"\x80\x04nonsense")
+    vouched_for(changed)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        Translator.load(changed)
+
+
+def test_arrays_that_do_not_fit_are_told(changed: Path) -> None:
+    vectors = np.load(changed / "vectors.npy")
+    np.save(changed / "vectors.npy", vectors[:-1])
+    vouched_for(changed)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        Translator.load(changed)
+
+
+def test_a_shortlist_of_words_that_do_not_exist_is_told(changed: Path) -> None:
+    likely = np.load(changed / "shortlist.likely.npy")
+    np.save(changed / "shortlist.likely.npy", likely + 100_000)
+    vouched_for(changed)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        Translator.load(changed)
+
+
+def test_what_was_pickled_is_not_read(changed: Path) -> None:
+    np.save(changed / "scale.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    vouched_for(changed)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        Translator.load(changed)
