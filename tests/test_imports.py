@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "qkv.checkpoint": "qkv errors progress storage config",
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
+    "qkv.engines": "errors data.batch layers models search devices",
     "qkv.translate": "errors progress config text data.batch models search checkpoint devices",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"

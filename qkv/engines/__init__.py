@@ -1,0 +1,1 @@
+"""Who runs a model in a search, each as quickly as its device can."""
