@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import importlib.util
 from functools import partial
 
@@ -12,6 +13,7 @@ import torch
 
 from qkv.data.batch import one_sentence_a_row
 from qkv.engines.gpu import search
+from qkv.engines.gpu.decoder import Decoder
 from qkv.engines.gpu.search import GpuSearch
 from qkv.errors import NotFiniteError
 from qkv.models.encoder_decoder import EncoderDecoder
@@ -26,6 +28,7 @@ from tests.models.families import (
     VOCABULARY,
     batch_of,
     next_token,
+    randomised,
     small_model,
     some_rows,
 )
@@ -71,21 +74,21 @@ def same(ours: list[list[Hypothesis]], plain: list[list[Hypothesis]]) -> None:
         )
 
 
-def that_ends_at_times(family: str, *, loudness: float = 8.0) -> EncoderDecoder:
+def that_ends_at_times(family: str, **changes: int) -> EncoderDecoder:
     """Here and there a sentence ends: a random model mostly says its last word again, and ends always or never.
 
     The end's vector stands at right angles to what is usual in what the decoder says, and is long: so its logit is
     far up or far down.
     """
 
-    model = small_model(family)
+    model = randomised(dataclasses.replace(FAMILIES[family], **changes))  # type: ignore[arg-type]
     some = batch_of(some_rows())
     with torch.no_grad():
         said_RWD, _ = model.read(some.target, model.start(some.source))
         usual_D = said_RWD.flatten(0, 1).mean(0)
         end_D = model.inputs.weight_VD[END]
         end_D -= (end_D @ usual_D) / (usual_D @ usual_D) * usual_D
-        end_D *= loudness
+        end_D *= 8.0
     return model
 
 
@@ -106,7 +109,7 @@ def test_with_the_kernels_of_a_gpu_it_finds_the_same(monkeypatch: pytest.MonkeyP
 
     # The interpreter takes its time for each program, however large.
     monkeypatch.setitem(residual.FORWARD, "ROWS", 16)
-    model, sources = that_ends_at_times("modern"), some_sources(3, most=3)
+    model, sources = that_ends_at_times("modern", encoder_layers=1, decoder_layers=1), some_sources(2, most=3)
     limits, penalty = some_limits(sources, extra=0), paper_penalty(0.6)
     with np.errstate(all="ignore"):
         ours = GpuSearch(model, kernels=True).find(sources, limits, width=3, penalty=penalty, keep=2)
@@ -188,3 +191,15 @@ def test_the_model_it_was_given_stays_as_it_was() -> None:
     GpuSearch(model, precision=torch.bfloat16).find(sources, some_limits(sources), width=2, penalty=paper_penalty(0.6))
     after = model.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_step_can_be_taken_where_there_are_no_numbers_to_look_at(family: str, width: int) -> None:
+    """So it can be captured as a graph; meta tensors have a shape, and nothing else that one could ask for."""
+    decoder = Decoder(small_model(family).to("meta"), precision=torch.bfloat16, kernels=False)
+    table = decoder.table(sentences=2, size=16, width=width, keep=1)
+    with torch.inference_mode():
+        search._Station(table, decoder, captured=False).step()
+    with pytest.raises(RuntimeError):
+        table.score_NB[0, 0].item()

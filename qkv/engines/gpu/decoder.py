@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Sequence
 from functools import partial
 
@@ -80,6 +81,15 @@ class Decoder:
             vocabulary=self.vocabulary,
             like=self._weight_VD,
         )
+
+    def free_slots(self) -> int:
+        """How many positions' keys and values, of all layers, the device's free memory would hold."""
+        if self.device.type != "cuda":
+            return sys.maxsize
+        free, _ = torch.cuda.mem_get_info(self.device)
+        attention = self._blocks[0].self_attention
+        numbers = len(self._blocks) * (attention.key.out_features + attention.value.out_features)
+        return int(free) // (numbers * self._weight_VD.element_size())
 
     def read(self, sources: Sequence[Sequence[int]]) -> Read:
         """Reads these sources, each with its end."""

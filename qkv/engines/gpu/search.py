@@ -29,7 +29,9 @@ PLACES = (1, 8, 32, 128, 512)
 _SMALLEST = 128
 """Positions that a table has at least; beyond, powers of two."""
 _SLOTS = 512 * 4 * _SMALLEST
-"""Of one table: what it takes of memory is this times the keys and values of a position, 3 GB for the base model."""
+"""Of one table, at most: with the keys and values of a position in each, 3 GB for the base model in bfloat16."""
+_SHARE = 5
+"""Of the memory that is free, one table may take a fifth: there are several, and each has room to compute in."""
 _STEPS = 2
 """Between two looks."""
 _FREE = 4
@@ -56,6 +58,10 @@ class GpuSearch:
             model, precision=precision, kernels=choose_kernels("auto", device) if kernels is None else kernels
         )
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        if self._stream is not None:
+            # The model's copy is made by the stream of everybody else.
+            self._stream.wait_stream(torch.cuda.current_stream(device))
+        self._slots = min(_SLOTS, self._decoder.free_slots() // _SHARE)
         self._stations: dict[tuple[int, int, int, int], _Station] = {}
 
     @torch.inference_mode()
@@ -86,7 +92,7 @@ class GpuSearch:
         self, size: int, width: int, keep: int, limits: Limits, penalty: Penalty
     ) -> Callable[[int], _Station]:
         """Where so many sentences of this size, or as many of them as memory has places for, are searched."""
-        allowed = [places for places in PLACES if places * size * width <= _SLOTS] or [PLACES[0]]
+        allowed = [places for places in PLACES if places * size * width <= self._slots] or [PLACES[0]]
         asked: set[int] = set()
 
         def station(sentences: int) -> _Station:
@@ -105,7 +111,7 @@ class GpuSearch:
 
     def _make_room(self, size: int, width: int, keep: int) -> None:
         """Lets go of the tables of other searches when they take as much as two of the largest would."""
-        if sum(places * length * beam for places, length, beam, _ in self._stations) > 2 * _SLOTS:
+        if sum(places * length * beam for places, length, beam, _ in self._stations) > 2 * self._slots:
             others = [key for key in self._stations if key[1:] != (size, width, keep)]
             for key in others:
                 del self._stations[key]

@@ -1,6 +1,6 @@
 """Attention in a search that keeps a tree, the twin of `layers.branches`: only what is there is read, and no mask is.
 
-A program looks for all hypotheses of a sentence with one head, so that keys and values are read once for all of them.
+A program looks for the hypotheses of a sentence with one head, so that keys and values are read once for all of them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from torch import Tensor
 
 from qkv.layers.branches import Slots
 
-BLOCK = 64
+BLOCK = 32
 """Slots that are looked at in one go."""
-_MOST_ROWS = 64
-"""Hypotheses of a sentence that one program looks for."""
+WARPS = 2
+STAGES = 2
+ROWS = 16
+"""Hypotheses of a sentence that one program looks for: a product of the tensor cores is at least so wide."""
 
 
 def look_back(
@@ -27,12 +29,11 @@ def look_back(
     """The twin of `branches.look_back`."""
     N, B, H, _ = query_NBHE.shape
     mixed_NBHU = query_NBHE.new_empty(N, B, H, value_NBHU.size(3))
-    rows = _rows(B)
-    _look_back[(N, H, triton.cdiv(B, rows))](
+    _look_back[(N, H, triton.cdiv(B, ROWS))](
         query_NBHE, key_NBHE, value_NBHU, *past, lane_NBT, written_N, mixed_NBHU,
         *query_NBHE.stride()[:3], *key_NBHE.stride()[:3], *value_NBHU.stride()[:3],
         *past.key_NSHE.stride()[:3], *past.value_NSHU.stride()[:3],
-        H, lane_NBT.size(2), **_sizes(query_NBHE, value_NBHU), B=B, ROWS=rows, BLOCK=BLOCK, num_warps=2,
+        H, lane_NBT.size(2), **_sizes(query_NBHE, value_NBHU), B=B,
     )  # fmt: skip
     return mixed_NBHU
 
@@ -41,18 +42,12 @@ def look_across(query_NBHE: Tensor, memory: Slots, length_N: Tensor) -> Tensor:
     """The twin of `branches.look_across`."""
     N, B, H, _ = query_NBHE.shape
     mixed_NBHU = query_NBHE.new_empty(N, B, H, memory.value_NSHU.size(3))
-    rows = _rows(B)
-    _look_across[(N, H, triton.cdiv(B, rows))](
+    _look_across[(N, H, triton.cdiv(B, ROWS))](
         query_NBHE, *memory, length_N, mixed_NBHU,
         *query_NBHE.stride()[:3], *memory.key_NSHE.stride()[:3], *memory.value_NSHU.stride()[:3],
-        H, **_sizes(query_NBHE, memory.value_NSHU), B=B, ROWS=rows, BLOCK=BLOCK, num_warps=2,
+        H, **_sizes(query_NBHE, memory.value_NSHU), B=B,
     )  # fmt: skip
     return mixed_NBHU
-
-
-def _rows(B: int) -> int:
-    # A product of the tensor cores is at least 16 wide.
-    return min(_MOST_ROWS, max(16, 1 << (B - 1).bit_length()))
 
 
 def _sizes(query_NBHE: Tensor, value_NBHU: Tensor) -> dict[str, Any]:
@@ -64,6 +59,10 @@ def _sizes(query_NBHE: Tensor, value_NBHU: Tensor) -> dict[str, Any]:
         "WIDE_E": max(16, triton.next_power_of_2(E)),
         "WIDE_U": max(16, triton.next_power_of_2(U)),
         "EXACT": "ieee" if query_NBHE.dtype == torch.float32 else "tf32",
+        "ROWS": ROWS,
+        "BLOCK": BLOCK,
+        "num_warps": WARPS,
+        "num_stages": STAGES,
     }
 
 

@@ -37,10 +37,11 @@ def best_candidates(logits_RV: Tensor, score_NB: Tensor, barred_V: Tensor, count
     )  # fmt: skip
     score_NC = score_NB.new_empty(N, count)
     beam_NC, token_NC = (score_NB.new_empty(N, count, dtype=torch.int64) for _ in range(2))
+    every = triton.next_power_of_2(B * groups)
     _choose[(N,)](
         logits_RV, barred_V, best, normaliser_R, score_NB, score_NC, beam_NC, token_NC, V, logits_RV.stride(0),
-        G=groups, B=B, C=count, ALL=triton.next_power_of_2(B * groups), WIDE_C=triton.next_power_of_2(count),
-        GROUP=GROUP, num_warps=4,
+        G=groups, B=B, C=count, ALL=every, WIDE_C=triton.next_power_of_2(count),
+        GROUP=GROUP, num_warps=min(16, max(4, every // 1024)),
     )  # fmt: skip
     return Candidates(score_NC, beam_NC, token_NC)
 
