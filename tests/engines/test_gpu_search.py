@@ -109,11 +109,12 @@ def test_with_the_kernels_of_a_gpu_it_finds_the_same(monkeypatch: pytest.MonkeyP
 
     # The interpreter takes its time for each program, however large.
     monkeypatch.setitem(residual.FORWARD, "ROWS", 16)
-    model, sources = that_ends_at_times("modern", encoder_layers=1, decoder_layers=1), some_sources(2, most=3)
+    monkeypatch.setattr(search, "PLACES", (1, 2))
+    model, sources = that_ends_at_times("paper", decoder_layers=1), some_sources(2, most=3)
     limits, penalty = some_limits(sources, extra=0), paper_penalty(0.6)
     with np.errstate(all="ignore"):
-        ours = GpuSearch(model, kernels=True).find(sources, limits, width=3, penalty=penalty, keep=2)
-    same(ours, plainly(model, sources, limits, 3, penalty, 2))
+        ours = GpuSearch(model, kernels=True).find(sources, limits, width=2, penalty=penalty, keep=2)
+    same(ours, plainly(model, sources, limits, 2, penalty, 2))
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.5, -0.7])
@@ -127,7 +128,12 @@ def test_it_does_so_with_any_penalty(alpha: float) -> None:
     assert {one.complete for some in ours for one in some} == {True, False}
 
 
-def test_limits_may_be_as_short_as_a_token_and_longer_than_the_smallest_table() -> None:
+@pytest.mark.parametrize("slots", [1, 7 * 3 * 32, 1 << 20])
+def test_limits_may_be_as_short_as_a_token_and_longer_than_the_smallest_table(
+    slots: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much memory there is: with little, tables have few places, and one size each."""
+    monkeypatch.setattr(search, "_SLOTS", slots)
     model, sources = that_ends_at_times("biased"), some_sources(8)
     limits = Limits(BEGIN, END, [1, 2, 40, 15, 16, 17, 1, 33], (PADDING, BEGIN))
     ours = GpuSearch(model).find(sources, limits, width=3, penalty=paper_penalty(0.6), keep=3)
@@ -142,6 +148,16 @@ def test_where_little_may_be_written_little_is_found(width: int) -> None:
     ours = GpuSearch(model).find(sources, limits, width=width, penalty=paper_penalty(0.6), keep=width)
     same(ours, plainly(model, sources, limits, width, paper_penalty(0.6), width))
     assert {one for some in ours for each in some for one in each.ids} <= {FIRST_WORD}
+
+
+def test_a_sentence_alone_finds_what_it_finds_among_others() -> None:
+    model, sources = that_ends_at_times("rotary"), some_sources(9)
+    limits, penalty = some_limits(sources), paper_penalty(0.6)
+    ours = GpuSearch(model)
+    together = ours.find(sources, limits, width=3, penalty=penalty, keep=3)
+    for source, longest, found in zip(sources, limits.longest, together, strict=True):
+        alone = ours.find([source], Limits(BEGIN, END, [longest], limits.forbidden), width=3, penalty=penalty, keep=3)
+        same(alone, [found])
 
 
 def test_a_search_can_be_used_again_with_other_rules() -> None:

@@ -28,8 +28,8 @@ PLACES = (1, 8, 32, 128, 512)
 """Sentences that a table may have places for: few sizes, since each is captured as a graph of its own."""
 _SMALLEST = 128
 """Positions that a table has at least; beyond, powers of two."""
-_SLOTS = 512 * 4 * _SMALLEST
-"""Of one table, at most: with the keys and values of a position in each, 3 GB for the base model in bfloat16."""
+_SLOTS = 512 * 4 * 256
+"""Of one table, at most: with the keys and values of a position in each, 6 GB for the base model in bfloat16."""
 _SHARE = 5
 """Of the memory that is free, one table may take a fifth: there are several, and each has room to compute in."""
 _STEPS = 2
@@ -78,7 +78,7 @@ class GpuSearch:
         """The best `keep` hypotheses of each source, which has its end, best first; `progress` hears of each lot."""
         found: list[list[Hypothesis]] = [[] for _ in sources]
         with torch.cuda.stream(self._stream):
-            for size, numbers in _by_size(sources, limits):
+            for size, numbers in self._by_size(sources, limits, width):
                 hall = _Hall(self._stations_of(size, width, keep, limits, penalty), self._decoder)
                 for number, hypotheses in hall.serve(numbers, sources, limits, penalty):
                     if not hypotheses:
@@ -87,6 +87,23 @@ class GpuSearch:
                     if progress is not None:
                         progress(1)
         return found
+
+    def _by_size(self, sources: Sequence[Sequence[int]], limits: Limits, width: int) -> Iterator[tuple[int, list[int]]]:
+        """The sentences' numbers, by the positions that a table for them needs; the begin takes one too.
+
+        Small ones sit with large ones if memory has places for all: time is lost where few are left to search.
+        """
+        sizes: dict[int, list[int]] = {}
+        for number, (source, longest) in enumerate(zip(sources, limits.longest, strict=True)):
+            needed = max(len(source), longest + 1, _SMALLEST)
+            sizes.setdefault(1 << (needed - 1).bit_length(), []).append(number)
+        together: list[int] = []
+        for size in sorted(sizes):
+            together += sizes[size]
+            larger = min((other for other in sizes if other > size), default=None)
+            if larger is None or min(len(together), PLACES[-1]) * larger * width > self._slots:
+                yield size, together
+                together = []
 
     def _stations_of(
         self, size: int, width: int, keep: int, limits: Limits, penalty: Penalty
@@ -216,15 +233,6 @@ class _Waiting:
         self._read = None if len(numbers) <= most else (numbers[most:], Read(*(part[most:] for part in source)))
         longest = np.array([self._limits.longest[number] for number in numbers[:most]])
         return numbers[:most], Read(*(part[:most] for part in source)), _sent(longest, self._decoder.device)
-
-
-def _by_size(sources: Sequence[Sequence[int]], limits: Limits) -> Iterator[tuple[int, list[int]]]:
-    """The sentences' numbers, by the positions that a table for them needs; the begin takes one too."""
-    sizes: dict[int, list[int]] = {}
-    for number, (source, longest) in enumerate(zip(sources, limits.longest, strict=True)):
-        needed = max(len(source), longest + 1, _SMALLEST)
-        sizes.setdefault(1 << (needed - 1).bit_length(), []).append(number)
-    yield from sorted(sizes.items())
 
 
 def _hypotheses(
