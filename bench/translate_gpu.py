@@ -25,13 +25,11 @@ import torch
 from bench.marian import BEGIN, END, PADDING, marian, padded
 from qkv.convert.marian import from_marian
 from qkv.engines.gpu.search import GpuSearch
+from qkv.engines.load import load_run
 from qkv.evaluate.scores import bleu
 from qkv.models.build import assemble
-from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.recipes import recipe
-from qkv.search.beam import paper_penalty
-from qkv.search.step import Hypothesis, Limits
-from qkv.translate import Translator
+from qkv.search.hypothesis import Hypothesis, Limits, paper_penalty
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 BEAM, ALPHA = 4, 0.6
@@ -138,9 +136,7 @@ def generate(model: Any, sources: list[list[int]], limits: Limits, order: list[i
 
 
 def trained(options: argparse.Namespace) -> None:
-    translator = Translator.load(options.run, device=options.device)
-    model, tokenizer = translator.model, translator.tokenizer
-    assert isinstance(model, EncoderDecoder)
+    model, tokenizer = load_run(options.run, options.device)[:2]
     texts = options.source.read_text(encoding="utf-8").splitlines()
     references = options.reference.read_text(encoding="utf-8").splitlines() if options.reference else None
     sources = [[*tokenizer.encode(text), tokenizer.end] for text in texts]

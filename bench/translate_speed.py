@@ -18,16 +18,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.marian import BEGIN, END, PADDING, marian
 from qkv.convert.marian import from_marian
-from qkv.data.batch import Packed, one_sentence_a_row
+from qkv.engines.plain import PlainEngine
 from qkv.models.build import assemble, quicken
-from qkv.models.encoder_decoder import EncoderDecoder, State
+from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.recipes import recipe
 from qkv.search.beam import beam_search
-from qkv.search.step import Limits
+from qkv.search.hypothesis import Limits
 
 LENGTH = 30
 
@@ -73,16 +72,9 @@ def compare(name: str, qkv: Callable[[], list[list[int]]], peer: Callable[[], li
 
 
 def with_qkv(model: EncoderDecoder, sources: list[list[int]], width: int) -> list[list[int]]:
-    def step(token_R: Tensor, state: State) -> tuple[Tensor, State]:
-        ids_RW = token_R.unsqueeze(1)
-        positions_RW = torch.full_like(ids_RW, state.past[0].key_RHKE.size(2) if state.past else 0)
-        logits_RWV, state = model.step(Packed(ids_RW, positions_RW, None), state)
-        return logits_RWV[:, -1], state
-
-    with torch.inference_mode():
-        state = model.start(one_sentence_a_row(sources, PADDING))
+    engine = PlainEngine(model, PADDING)
     limits = Limits(begin=BEGIN, end=END, longest=[LENGTH] * len(sources))
-    found = beam_search(step, state, limits, width=width, penalty=lambda length: length**0.6)
+    found = beam_search(engine, engine.start(sources), limits, width=width, penalty=lambda length: length**0.6)
     return [hypotheses[0].ids for hypotheses in found]
 
 

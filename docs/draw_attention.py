@@ -14,19 +14,18 @@ import torch
 
 from qkv import Translator
 from qkv.data.batch import one_sentence_a_row
+from qkv.engines.load import load_run
 from qkv.layers.attention import recording
 
 
 def main() -> None:
     run, source = sys.argv[1:]
-    translator = Translator.load(run)
-    tokenizer = translator.tokenizer
+    model, tokenizer, config = load_run(Path(run), "cpu")
+    translator = Translator.of(model, tokenizer, config)
     source_ids = [*tokenizer.encode(source), tokenizer.end]
     target_ids = [tokenizer.begin, *tokenizer.encode(translator.translate([source])[0].text)]
-    with torch.inference_mode(), recording(translator.model) as recordings:
-        translator.model(
-            one_sentence_a_row([source_ids], tokenizer.padding), one_sentence_a_row([target_ids], tokenizer.padding)
-        )
+    with torch.inference_mode(), recording(model) as recordings:
+        model(one_sentence_a_row([source_ids], tokenizer.padding), one_sentence_a_row([target_ids], tokenizer.padding))
     # Position n of the decoder looks while it writes token n + 1.
     written = [*target_ids[1:], tokenizer.end]
     cross = [one.weight_RHWK for name, one in recordings.items() if name.endswith("cross_attention")]

@@ -51,6 +51,18 @@ class NotFiniteError(QkvError):
         )
 
 
+class RuleError(QkvError):
+    """What a translation was asked to keep to cannot be kept to, all at once."""
+
+    def __init__(self, sentence: int) -> None:
+        super().__init__(
+            "no translation has all that was asked for and nothing that was forbidden; ask for less, or look for terms "
+            "that contradict one another"
+        )
+        self.sentence = sentence
+        """Which of the sentences it is, counted from 0."""
+
+
 class Stopped(QkvError):  # noqa: N818 - nothing is wrong: somebody asked for it
     """Work ended early because a signal asked for it, with everything saved."""
 

@@ -462,7 +462,7 @@ def test_a_run_is_scored_with_the_search_asked_for(
         seen.append(options)
         return [qkv.Translation(one, 0.0, True) for one in sources]
 
-    monkeypatch.setattr("qkv.translate.Translator.translate", translate)
+    monkeypatch.setattr("qkv.translate.translator.Translator.translate", translate)
     assert command("evaluate", toy_run, "--test", scored["test"], "--beam", 2, "--length-penalty", 0.3).code == 0
     assert (seen[0]["beam"], seen[0]["length_penalty"]) == (2, 0.3)
 

@@ -33,8 +33,8 @@ MAY_IMPORT = {
     "qkv.checkpoint": "qkv errors progress storage config",
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
-    "qkv.engines": "errors data.batch layers models search devices",
-    "qkv.translate": "errors progress config text data.batch models search checkpoint devices",
+    "qkv.engines": "errors config text data.batch layers models search checkpoint devices",
+    "qkv.translate": "errors progress config text search models.encoder_decoder engines",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
     ),
@@ -63,6 +63,8 @@ WITHOUT_TORCH = [
     "qkv.data.corpus",
     "qkv.data.packing",
     "qkv.prepare",
+    "qkv.search",
+    "qkv.translate",
     "qkv.evaluate",
     "qkv.plot",
     "qkv.cli",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -19,13 +20,14 @@ from qkv import Translator, checkpoint
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config, SearchConfig
 from qkv.data.batch import Packed
+from qkv.engines.plain import PlainEngine
 from qkv.errors import CheckpointError, ConfigError
 from qkv.layers.ordered import OrderedLinear
 from qkv.models.build import build
-from qkv.models.encoder_decoder import State
+from qkv.models.encoder_decoder import EncoderDecoder, State
 from qkv.prepare import prepare
+from qkv.search.hypothesis import Hypothesis
 from qkv.search.sample import Sampling
-from qkv.search.step import Hypothesis
 from qkv.text.subwords import Tokenizer
 from qkv.training import train_prepared
 from tests import toy
@@ -44,7 +46,12 @@ def untrained(data: Path, warnings: list[str] | None = None, **search: Any) -> T
     tokenizer = Tokenizer.load(data / "tokenizer.model")
     model = build(QUICK.model, tokenizer.size, seed=1)
     warn = warnings.append if warnings is not None else None
-    return Translator(model, tokenizer, SearchConfig(**search), warn=warn)
+    return Translator(PlainEngine(model.eval(), tokenizer.padding), tokenizer, SearchConfig(**search), warn=warn)
+
+
+def model_of(translator: Translator) -> EncoderDecoder:
+    assert isinstance(translator.engine, PlainEngine)
+    return translator.engine.model
 
 
 def texts(translations: list[qkv.Translation]) -> list[str]:
@@ -84,7 +91,7 @@ def test_a_text_is_translated_alike_alone_and_in_a_batch(translator: Translator,
 def test_the_size_of_a_batch_changes_nothing(toy_run: Path) -> None:
     config = RunDirectory(toy_run).config()
     loaded = Translator.load(toy_run)
-    small = Translator(loaded.model, loaded.tokenizer, SearchConfig(batch_tokens=1))
+    small = Translator(loaded.engine, loaded.tokenizer, SearchConfig(batch_tokens=1))
     assert config.search.batch_tokens > 1
     assert texts(small.translate(SOURCES[:12])) == texts(loaded.translate(SOURCES[:12]))
 
@@ -112,8 +119,7 @@ def test_the_n_best_are_sorted_by_score_and_differ(translator: Translator) -> No
         assert len({one.text for one in every}) > 1
     best = translator.translate(SOURCES[:8], beam=5)
     assert best == [
-        qkv.Translation(one.text, one.score, one.complete)
-        for one in translator.translate(SOURCES[:8], beam=5, alternatives=4)
+        dataclasses.replace(one, alternatives=()) for one in translator.translate(SOURCES[:8], beam=5, alternatives=4)
     ]
 
 
@@ -331,7 +337,7 @@ def test_no_mark_is_ever_written(toy_data: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Tokenizer, "decode", decode)
     with torch.no_grad():
-        nonsense.model.inputs.weight_VD[[*nonsense.tokenizer.marks]] *= 20
+        model_of(nonsense).inputs.weight_VD[[*nonsense.tokenizer.marks]] *= 20
     nonsense.translate(SOURCES[:10], **how)
     assert written
     assert not written & {*nonsense.tokenizer.marks, nonsense.tokenizer.end}
@@ -343,18 +349,18 @@ def test_no_batch_has_more_positions_than_asked_for(
 ) -> None:
     """Padding and hypotheses included: what a sentence's translations look at counts once for each."""
     nonsense = untrained(toy_data, batch_tokens=120, extra_length=0)
-    sound, positions = nonsense.model.step, []
+    sound, positions = model_of(nonsense).step, []
 
     def step(target: Packed, state: State) -> tuple[torch.Tensor, State]:
         positions.append(len(target.ids_RW) * state.source_segments.size(1))
         return sound(target, state)
 
-    monkeypatch.setattr(nonsense.model, "step", step)
+    monkeypatch.setattr(model_of(nonsense), "step", step)
     nonsense.translate(SOURCES[:30], **how)
     assert 60 < max(positions) <= 120
 
 
 def test_on_a_cpu_a_loaded_model_is_laid_out_for_translating(toy_run: Path) -> None:
-    parts = [*Translator.load(toy_run, device="cpu").model.modules()]
+    parts = [*model_of(Translator.load(toy_run, device="cpu")).modules()]
     assert any(isinstance(part, OrderedLinear) for part in parts)
     assert not any(isinstance(part, nn.Linear) for part in parts)

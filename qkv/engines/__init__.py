@@ -1,1 +1,1 @@
-"""Who runs a model in a search, each as quickly as its device can."""
+"""Who runs the model for a search; which one is chosen by the device and by what is loaded."""

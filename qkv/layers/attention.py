@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -113,9 +113,14 @@ class MultiHeadAttention(nn.Module):
 
 
 @contextmanager
-def recording(model: nn.Module) -> Iterator[dict[str, Recording]]:
-    """Inside, every attention of the model keeps its weights: `{"decoder.blocks.0.cross_attention": Recording}`."""
-    attentions = {name: part for name, part in model.named_modules() if isinstance(part, MultiHeadAttention)}
+def recording(model: nn.Module, only: Collection[str] | None = None) -> Iterator[dict[str, Recording]]:
+    """Inside, every attention of the model, or only some, keeps its weights by its name:
+    `{"decoder.blocks.0.cross_attention": Recording}`."""
+    attentions = {
+        name: part
+        for name, part in model.named_modules()
+        if isinstance(part, MultiHeadAttention) and (only is None or name in only)
+    }
     kernels = {name: attention.kernel for name, attention in attentions.items()}
     recordings = {name: Recording() for name in attentions}
     for name, attention in attentions.items():

@@ -13,7 +13,7 @@ class Candidates(NamedTuple):
     """Continuations of each sentence's hypotheses, best first: what they would score, whom they continue, with what."""
 
     score_NC: Tensor
-    """Minus infinity where there are no more."""
+    """Minus infinity where there are no more; no number where the model has blown up."""
     beam_NC: Tensor
     token_NC: Tensor
 
@@ -24,8 +24,8 @@ Best = Callable[[Tensor, Tensor, Tensor, int], Candidates]
 def best_candidates(logits_RV: Tensor, score_NB: Tensor, barred_V: Tensor, count: int) -> Candidates:
     """Of all continuations by tokens that are not barred, so many of the highest score, log-probabilities added up.
 
-    `barred_V` is 0, or minus infinity for what is never written. A sentence one of whose hypotheses has scores that
-    are no numbers has no candidates.
+    `barred_V` is 0, or minus infinity for what is never written. Where the probabilities of one hypothesis are no
+    numbers, no score of its sentence is one.
     """
     N, B = score_NB.shape
     normaliser_NB = logits_RV.logsumexp(1).view(N, B)
@@ -35,6 +35,6 @@ def best_candidates(logits_RV: Tensor, score_NB: Tensor, barred_V: Tensor, count
     alive_NB = score_NB > -torch.inf
     lost_N = (alive_NB & ~normaliser_NB.isfinite()).any(1)
     score_NBC = (gained_NBC + score_NB.unsqueeze(2)).masked_fill(~alive_NB.unsqueeze(2), -torch.inf)
-    score_NBC = score_NBC.masked_fill(lost_N[:, None, None], -torch.inf)
     best_NC, place_NC = score_NBC.flatten(1).topk(min(count, score_NBC[0].numel()))
+    best_NC = best_NC.masked_fill(lost_N.unsqueeze(1), torch.nan)
     return Candidates(best_NC, place_NC // logit_RC.size(1), token_RC.view(N, -1).gather(1, place_NC))

@@ -2,136 +2,261 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from qkv.errors import NotFiniteError
-from qkv.search.step import Hypothesis, Limits, S, Step
+from qkv.errors import NotFiniteError, RuleError
+from qkv.search.engine import Continuations, Engine, Floats, Integers, S
+from qkv.search.hypothesis import Hypothesis, Limits, Penalty
+from qkv.search.ruled import Ways, shared_out
+from qkv.search.rules import Rule
+from qkv.search.tree import Moment, Tree
 
-Penalty = Callable[[int], float]
-"""What a log-probability is divided by, given the number of tokens, the end included."""
+_NOTHING = np.float32(-np.inf)
+_LEAST_LOOK = 1e-6
 
 
-def paper_penalty(alpha: float) -> Penalty:
-    """((5 + length) / 6)^α, of Wu et al. (2016), which the paper follows."""
-    return lambda length: ((5 + length) / 6) ** alpha
+class Coverage(NamedTuple):
+    """What it costs to look past a part of the source (Wu et al., 2016)."""
+
+    weight: float
+    lengths: list[int]
+    """How many tokens each source has, its end included."""
+
+    def cost(self, sentence: int, looked: Sequence[Floats]) -> float:
+        looked_K = np.sum(looked, axis=0)[: self.lengths[sentence]]
+        return self.weight * -float(np.log(np.clip(looked_K, _LEAST_LOOK, 1.0)).sum())
 
 
-@torch.inference_mode()
 def beam_search(
-    step: Step[S],
+    engine: Engine[S],
     state: S,
     limits: Limits,
     *,
     width: int,
     penalty: Penalty,
     keep: int = 1,
-    device: torch.device | None = None,
+    rules: Sequence[Rule | None] = (),
+    coverage: Coverage | None = None,
 ) -> list[list[Hypothesis]]:
-    """The best `keep` hypotheses of each sentence, best first, that a beam of this width finds."""
-    beam = _Beam(limits, width, penalty, keep, device)
-    token_R = torch.full((len(limits.longest),), limits.begin, device=device)
-    while beam.sentences:
-        logits, state = step(token_R, state)
-        token_R, hypotheses_R, sentences = beam.advance(logits)
+    """The best `keep` hypotheses of each sentence, best first, that a beam of this width finds.
+
+    There is a rule, or None, for each sentence, or no rules at all; what they ask for is kept to.
+    """
+    beam = Beam(limits, width=width, penalty=penalty, keep=keep, rules=rules, coverage=coverage)
+    for _ in walk(engine, state, beam):
+        pass
+    return beam.best()
+
+
+def walk(engine: Engine[S], state: S, beam: Beam) -> Iterator[Moment]:
+    """Lets a beam grow until all its sentences are settled, and shows every step."""
+    while beam.sentences.size:
+        before = beam.sentences
+        continuations, state = engine.step(beam.token_R, state)
+        hypotheses_R = beam.advance(continuations)
+        yield beam.tree.moments[-1]
+        lost = beam.sentences.size < before.size
         # A beam of one that lost no sentence goes on as it stands: nothing needs to be copied.
-        if width > 1 or sentences is not None:
-            state = state.select(hypotheses_R, sentences)
-    if not all(beam.found):
-        raise NotFiniteError
-    return [sorted(found, key=lambda one: -one.score)[:keep] for found in beam.found]
+        if beam.sentences.size and (beam.width > 1 or lost):
+            state = state.select(hypotheses_R, np.searchsorted(before, beam.sentences) if lost else None)
 
 
-class _Beam:
+class _Moves(NamedTuple):
+    """The best continuations of each sentence, twice as many as the beam is wide, best first."""
+
+    score_NC: Floats
+    parent_NC: Integers
+    token_NC: Integers
+    gain_NC: Floats
+
+
+class _Found(NamedTuple):
+    """A hypothesis that is done, by its place in the tree."""
+
+    score: float
+    log_probability: float
+    length: int
+    place: int
+    end_gain: float | None
+    """What the end added; None where the limit cut it off."""
+
+
+class Beam:
     """The hypotheses still alive, those found, and the sentences that are still being looked at."""
 
-    def __init__(self, limits: Limits, width: int, penalty: Penalty, keep: int, device: torch.device | None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        width: int,
+        penalty: Penalty,
+        keep: int = 1,
+        rules: Sequence[Rule | None] = (),
+        coverage: Coverage | None = None,
+    ) -> None:
+        N = len(limits.longest)
+        self.width = width
+        self.sentences: Integers = np.arange(N)
+        self.token_R: Integers = np.full(N, limits.begin, dtype=np.int64)
+        """The last token of every hypothesis alive."""
+        self.tree = Tree()
         self._limits = limits
-        self._width = width
         self._penalty = penalty
         self._keep = keep
-        self._forbidden = torch.tensor(limits.forbidden, dtype=torch.long, device=device)
-        self.found: list[list[Hypothesis]] = [[] for _ in limits.longest]
-        self.sentences = list(range(len(limits.longest)))
+        self._rules: dict[int, list[Rule]] = {number: [rule] for number, rule in enumerate(rules) if rule is not None}
+        """For each sentence that has a rule, those of its hypotheses."""
+        self._coverage = coverage
+        self._found: list[list[_Found]] = [[] for _ in range(N)]
         # All hypotheses of a sentence would begin alike: it begins with one.
-        self._score_NB = torch.zeros(len(self.sentences), 1, device=device)
-        self._ids_NBT = torch.zeros(len(self.sentences), 1, 0, dtype=torch.long, device=device)
+        self._score_NB: Floats = np.zeros((N, 1), dtype=np.float32)
 
-    def advance(self, logits_RV: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """One token more: the last tokens, the hypotheses they continue, and the sentences left (None: all)."""
-        before = self._ids_NBT
-        score_NC, beam_NC, token_NC = self._candidates(logits_RV)
-        ended_NC = token_NC == self._limits.end
-        alive_NC = score_NC.masked_fill(ended_NC, -torch.inf)
-        self._score_NB, place_NB = alive_NC.topk(min(self._width, alive_NC.size(1)))
-        beam_NB, token_NB = beam_NC.gather(1, place_NB), token_NC.gather(1, place_NB)
-        past_NBT = before.gather(1, beam_NB.unsqueeze(2).expand(-1, -1, before.size(2)))
-        self._ids_NBT = torch.cat([past_NBT, token_NB.unsqueeze(2)], dim=2)
-
-        self._collect_ended(before, score_NC, beam_NC, ended_NC)
-        self._collect_cut_off()
-        offset_N1 = before.size(1) * torch.arange(len(self.sentences), device=beam_NB.device).unsqueeze(1)
-        return self._leave_settled(token_NB, beam_NB + offset_N1)
-
-    def _candidates(self, logits_RV: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The best continuations of each sentence: twice the width, so that enough are left if half of them end."""
+    def advance(self, continuations: Continuations) -> Integers:
+        """One token more: gives the hypotheses that were continued, of the sentences that are left."""
         N, B = self._score_NB.shape
-        normaliser_R = logits_RV.logsumexp(1)
-        logits_RV.index_fill_(1, self._forbidden, -torch.inf)
+        moves = self._moves(continuations)
+        ended_NC = moves.token_NC == self._limits.end
+        alive_NC = np.where(ended_NC, _NOTHING, moves.score_NC)
+        place_NB = np.argsort(-alive_NC, axis=1, kind="stable")[:, : self.width]
+        looked_RK = continuations.looked_RK
+        now = Moment(
+            self.sentences,
+            np.take_along_axis(alive_NC, place_NB, axis=1),
+            np.take_along_axis(moves.parent_NC, place_NB, axis=1),
+            np.take_along_axis(moves.token_NC, place_NB, axis=1),
+            np.take_along_axis(moves.gain_NC, place_NB, axis=1),
+            None if looked_RK is None else looked_RK.reshape(N, B, -1),
+        )
+        self.tree.moments.append(now)
+        self._collect_ended(moves, ended_NC)
+        self._collect_cut_off(now)
+        best = now.score_NB[:, 0].tolist()
+        left = [n for n, sentence in enumerate(self.sentences.tolist()) if self._hopeful(sentence, best[n])]
+        self.sentences, self._score_NB = self.sentences[left], now.score_NB[left]
+        self.token_R = now.token_NB[left].reshape(-1)
+        hypotheses_NB: Integers = now.parent_NB + B * np.arange(N)[:, None]
+        return hypotheses_NB[left].reshape(-1)
+
+    def best(self) -> list[list[Hypothesis]]:
+        """The best of what was found, best first."""
+        for number, found in enumerate(self._found):
+            if not found:
+                if number in self._rules:
+                    raise RuleError(number)
+                raise NotFiniteError
+        return [
+            [self._hypothesis(number, one) for one in sorted(found, key=lambda one: -one.score)[: self._keep]]
+            for number, found in enumerate(self._found)
+        ]
+
+    def _moves(self, continuations: Continuations) -> _Moves:
+        """Twice the width of them, so that enough are left if half of them end."""
+        N, B = self._score_NB.shape
+        continuations.forbid(np.arange(N * B)[:, None], np.array(self._limits.forbidden, dtype=np.int64)[None])
         # The best continuations of a sentence are among the best of each of its hypotheses.
-        C = min(2 * self._width, logits_RV.size(1))
-        logit_RC, token_RC = logits_RV.topk(C)
-        score_RC = logit_RC - normaliser_R.unsqueeze(1) + self._score_NB.view(-1, 1)
-        best_NC, place_NC = score_RC.view(N, B * C).topk(min(2 * self._width, B * C))
-        return best_NC, place_NC // C, token_RC.view(N, B * C).gather(1, place_NC)
+        gain_RC, token_RC = continuations.best(2 * self.width)
+        if np.isnan(gain_RC[:, 0]).any():
+            raise NotFiniteError
+        score = (gain_RC + self._score_NB.reshape(-1, 1)).reshape(N, -1)
+        place = np.argsort(-score, axis=1, kind="stable")[:, : 2 * self.width]
+        moves = _Moves(
+            np.take_along_axis(score, place, axis=1),
+            place // gain_RC.shape[1],
+            np.take_along_axis(token_RC.reshape(N, -1), place, axis=1),
+            np.take_along_axis(gain_RC.reshape(N, -1), place, axis=1),
+        )
+        return self._within_rules(moves, continuations) if self._rules else moves
 
-    def _collect_ended(self, ids_NBT: Tensor, score_NC: Tensor, beam_NC: Tensor, ended_NC: Tensor) -> None:
-        """Candidates that end, if they are among the best `width`: others would not have been looked at."""
-        place = ended_NC[:, : self._width].nonzero()
-        length = ids_NBT.size(2) + 1
-        for n, c in place.tolist():
-            score = score_NC[n, c].item()
-            if score > -torch.inf:
-                ids = ids_NBT[n, beam_NC[n, c]].tolist()
-                self._found(n, Hypothesis(ids, score, score / self._penalty(length), complete=True))
-
-    def _collect_cut_off(self) -> None:
-        """Hypotheses that have as many tokens as they may."""
-        length = self._ids_NBT.size(2)
-        for n, sentence in enumerate(self.sentences):
-            if length < self._limits.longest[sentence]:
+    def _within_rules(self, moves: _Moves, continuations: Continuations) -> _Moves:
+        """The same, but for sentences that have a rule those that it allows: first such as end, then such as go on."""
+        B = self._score_NB.shape[1]
+        moves = _wider(moves, 2 * self.width)
+        ways = Ways(continuations, cache(continuations.best), self._limits.end)
+        for n, sentence in enumerate(self.sentences.tolist()):
+            if sentence not in self._rules:
                 continue
-            for ids, score in zip(self._ids_NBT[n].tolist(), self._score_NB[n].tolist(), strict=True):
-                if score > -torch.inf:
-                    self._found(n, Hypothesis(ids, score, score / self._penalty(length), complete=False))
+            room = self._limits.longest[sentence] - len(self.tree.moments) - 1
+            allowed = ways.moves(self._rules[sentence], self._score_NB[n], B * n, count=2 * self.width, room=room)
+            ended, alive = shared_out(allowed, self.width, self._limits.end)
+            alive.sort(key=lambda move: -move.score)
+            moves.score_NC[n] = -np.inf
+            moves.token_NC[n] = self._limits.begin
+            for c, move in enumerate([*ended, *alive]):
+                moves.score_NC[n, c], moves.parent_NC[n, c], moves.token_NC[n, c], moves.gain_NC[n, c] = move[:4]
+            # Hypotheses that are no more have a rule too, which nobody asks.
+            spare = [self._rules[sentence][0]] * (self.width - len(alive))
+            self._rules[sentence] = [*(move.rule for move in alive), *spare]
+        return moves
 
-    def _found(self, n: int, hypothesis: Hypothesis) -> None:
-        self.found[self.sentences[n]].append(hypothesis)
+    def _collect_ended(self, moves: _Moves, ended_NC: NDArray[np.bool_]) -> None:
+        """Those that end, if they are among the best `width`: others would not have been looked at."""
+        length = len(self.tree.moments) - 1
+        for n, c in np.argwhere(ended_NC[:, : self.width]).tolist():
+            score = float(moves.score_NC[n, c])
+            if score > -np.inf:
+                self._collect(n, score, length, int(moves.parent_NC[n, c]), float(moves.gain_NC[n, c]))
 
-    def _leave_settled(self, token_NB: Tensor, hypotheses_NB: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Sentences leave when nothing alive can still be among the best."""
-        length = self._ids_NBT.size(2)
-        best = self._score_NB[:, 0].tolist()
-        left = [n for n, sentence in enumerate(self.sentences) if self._hopeful(sentence, best[n], length)]
-        if len(left) == len(self.sentences):
-            return token_NB.flatten(), hypotheses_NB.flatten(), None
-        kept = torch.tensor(left, dtype=torch.long, device=token_NB.device)
-        self.sentences = [self.sentences[n] for n in left]
-        self._ids_NBT, self._score_NB = self._ids_NBT[kept], self._score_NB[kept]
-        return token_NB[kept].flatten(), hypotheses_NB[kept].flatten(), kept
+    def _collect_cut_off(self, now: Moment) -> None:
+        """Hypotheses that have as many tokens as they may."""
+        length = len(self.tree.moments)
+        for n, sentence in enumerate(self.sentences.tolist()):
+            if length >= self._limits.longest[sentence]:
+                for place, score in enumerate(now.score_NB[n].tolist()):
+                    if score > -np.inf:
+                        self._collect(n, score, length, place, None)
 
-    def _hopeful(self, sentence: int, best: float, length: int) -> bool:
-        limit = self._limits.longest[sentence]
-        if length >= limit or best == -torch.inf:
+    def _collect(self, n: int, log_probability: float, length: int, place: int, end_gain: float | None) -> None:
+        sentence = int(self.sentences[n])
+        score = log_probability / self._penalty(length + (end_gain is not None))
+        found = _Found(score, log_probability, length, place, end_gain)
+        if self._coverage is not None:
+            found = found._replace(score=score - self._coverage.cost(sentence, self._looked(sentence, found)))
+        self._found[sentence].append(found)
+
+    def _hopeful(self, sentence: int, best: float) -> bool:
+        """Whether something alive can still be among the best."""
+        length, limit = len(self.tree.moments), self._limits.longest[sentence]
+        if length >= limit or best == -np.inf:
             return False
-        found = sorted((one.score for one in self.found[sentence]), reverse=True)
+        found = sorted((one.score for one in self._found[sentence]), reverse=True)
         if len(found) < self._keep:
             return True
-        if self._width == 1:
+        if self.width == 1:
             # Greedy search takes the best word, also where that is the end: no penalty makes it look further.
             return False
         # A log-probability only falls from here on; the penalty is kindest at one end or the other.
         hope = max(best / self._penalty(length + 1), best / self._penalty(limit))
         return hope > found[self._keep - 1]
+
+    def _looked(self, sentence: int, found: _Found) -> list[Floats]:
+        """Where the hypothesis looked when each of its tokens was chosen, the end included."""
+        looked = self.tree.path(sentence, found.length, found.place).looked
+        return looked if found.end_gain is None else [*looked, *self.tree.looked(sentence, found.length, found.place)]
+
+    def _hypothesis(self, sentence: int, found: _Found) -> Hypothesis:
+        path = self.tree.path(sentence, found.length, found.place)
+        complete = found.end_gain is not None
+        looked = self._looked(sentence, found)
+        return Hypothesis(
+            path.ids,
+            found.log_probability,
+            found.score,
+            complete,
+            path.gains if found.end_gain is None else [*path.gains, found.end_gain],
+            np.stack(looked) if looked else None,
+        )
+
+
+def _wider(moves: _Moves, width: int) -> _Moves:
+    """The same with room for so many; a small vocabulary may have fewer continuations than that."""
+    spare = ((0, 0), (0, width - moves.score_NC.shape[1]))
+    return _Moves(
+        np.pad(moves.score_NC, spare, constant_values=-np.inf),
+        np.pad(moves.parent_NC, spare),
+        np.pad(moves.token_NC, spare),
+        np.pad(moves.gain_NC, spare),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class Continuations(Protocol):
         ...
 
     def forbid(self, rows: Integers, tokens: Integers) -> None:
-        """Takes these out: each row's token, pair by pair. What is left keeps its probability."""
+        """Takes these out, for good: rows and tokens as they broadcast. What is left keeps its probability."""
         ...
 
     def best(self, count: int) -> tuple[Floats, Integers]:
@@ -40,7 +40,7 @@ class Continuations(Protocol):
         ...
 
     def of(self, rows: Integers, tokens: Integers) -> Floats:
-        """The log-probabilities of certain tokens, pair by pair, forbidden or not."""
+        """The log-probabilities of certain tokens, pair by pair; of what is forbidden, minus infinity."""
         ...
 
     def everything(self) -> Floats:
@@ -68,20 +68,17 @@ class Engine(Protocol[S]):
 
 
 class Known:
-    """Continuations that lie there as an array."""
+    """Continuations that lie there as an array, which becomes theirs."""
 
-    def __init__(self, log_probability_RV: NDArray[Any], looked_RK: Floats | None = None) -> None:
+    def __init__(self, log_probability_RV: Floats, looked_RK: Floats | None = None) -> None:
         self._log_probability_RV = log_probability_RV
-        self._allowed_RV = log_probability_RV
         self.looked_RK = looked_RK
 
     def forbid(self, rows: Integers, tokens: Integers) -> None:
-        if self._allowed_RV is self._log_probability_RV:
-            self._allowed_RV = self._log_probability_RV.copy()
-        self._allowed_RV[rows, tokens] = -np.inf
+        self._log_probability_RV[rows, tokens] = -np.inf
 
     def best(self, count: int) -> tuple[Floats, Integers]:
-        values_RV = self._allowed_RV
+        values_RV = self._log_probability_RV
         count = min(count, values_RV.shape[1])
         token_RC = np.argpartition(values_RV, -count, axis=1)[:, -count:]
         value_RC = np.take_along_axis(values_RV, token_RC, axis=1)
@@ -92,4 +89,4 @@ class Known:
         return self._log_probability_RV[rows, tokens]
 
     def everything(self) -> Floats:
-        return self._allowed_RV.copy()
+        return self._log_probability_RV

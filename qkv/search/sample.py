@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from qkv.errors import ConfigError, NotFiniteError
-from qkv.search.step import Hypothesis, Limits, S, Step
+from qkv.errors import ConfigError, NotFiniteError, RuleError
+from qkv.search.engine import Continuations, Engine, Floats, Integers, S
+from qkv.search.hypothesis import Hypothesis, Limits
+from qkv.search.rules import Rule
 
 _COLDEST = 1e-6
 """A temperature that still divides logits without overflow."""
@@ -34,56 +36,95 @@ class Sampling:
             raise ConfigError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
 
 
-@torch.inference_mode()
+class _Draft:
+    """A sentence that is being drawn."""
+
+    def __init__(self, rule: Rule | None) -> None:
+        self.rule = rule
+        self.ids: list[int] = []
+        self.gains: list[float] = []
+        self.looked: list[Floats] = []
+        self.complete = False
+
+    def hypothesis(self) -> Hypothesis:
+        total = sum(self.gains)
+        looked = np.stack(self.looked) if self.looked else None
+        return Hypothesis(self.ids, total, total, self.complete, self.gains, looked)
+
+
 def sample(
-    step: Step[S],
+    engine: Engine[S],
     state: S,
     limits: Limits,
     sampling: Sampling,
     *,
-    generator: torch.Generator,
-    device: torch.device | None = None,
+    seeds: Sequence[Sequence[int]],
+    rules: Sequence[Rule | None] = (),
 ) -> list[Hypothesis]:
-    """One hypothesis for each sentence; the same generator gives the same ones."""
-    last = torch.full((len(limits.longest),), limits.begin, device=device)
-    forbidden = torch.tensor(limits.forbidden, dtype=torch.long, device=device)
-    sentences = list(range(len(limits.longest)))
-    ids: list[list[int]] = [[] for _ in sentences]
-    total = [0.0] * len(sentences)
-    complete = [False] * len(sentences)
-    while sentences:
-        logits_RV, state = step(last, state)
-        log_probability_RV = logits_RV.log_softmax(1)
-        logits_RV.index_fill_(1, forbidden, -torch.inf)
-        chance_RV = _narrowed(logits_RV / sampling.temperature, sampling).softmax(1)
-        if chance_RV.isnan().any():
-            raise NotFiniteError
-        token_R1 = torch.multinomial(chance_RV.to(generator.device), 1, generator=generator).to(logits_RV.device)
-        gained = log_probability_RV.gather(1, token_R1).flatten().tolist()
-        last = token_R1.flatten()
+    """One hypothesis for each sentence, by random numbers of its own: the same seed draws the same, whoever is beside.
+
+    Of the rules, those are kept to that forbid, or that say which token comes next.
+    """
+    drafts = [_Draft(rule) for rule in (rules or [None] * len(limits.longest))]
+    randoms = [np.random.Generator(np.random.Philox(np.random.SeedSequence(list(seed)))) for seed in seeds]
+    sentences = np.arange(len(drafts))
+    last: Integers = np.full(len(drafts), limits.begin, dtype=np.int64)
+    forbidden = np.array(limits.forbidden, dtype=np.int64)
+    while sentences.size:
+        continuations, state = engine.step(last, state)
+        continuations.forbid(np.arange(len(sentences))[:, None], forbidden[None])
+        here = sentences.tolist()
+        for row, (number, chance_C, token_C) in enumerate(zip(here, *_chances(continuations, sampling), strict=True)):
+            last[row] = _drawn(chance_C, token_C, drafts[number].rule, randoms[number], number)
+        gains = continuations.of(np.arange(len(here)), last).tolist()
         left = []
-        for row, (sentence, token) in enumerate(zip(sentences, last.tolist(), strict=True)):
-            total[sentence] += gained[row]
-            complete[sentence] = token == limits.end
-            if not complete[sentence]:
-                ids[sentence].append(token)
-                if len(ids[sentence]) < limits.longest[sentence]:
+        for row, number in enumerate(here):
+            draft, token = drafts[number], int(last[row])
+            draft.gains.append(gains[row])
+            if continuations.looked_RK is not None:
+                draft.looked.append(continuations.looked_RK[row])
+            draft.complete = token == limits.end
+            if not draft.complete:
+                draft.ids.append(token)
+                draft.rule = draft.rule and draft.rule.after(token)
+                if len(draft.ids) < limits.longest[number]:
                     left.append(row)
-        if len(left) < len(sentences):
-            rows = torch.tensor(left, dtype=torch.long, device=last.device)
-            last, state = last[rows], state.select(rows, rows)
-            sentences = [sentences[row] for row in left]
-    return [Hypothesis(*parts) for parts in zip(ids, total, total, complete, strict=True)]
+        if left and len(left) < len(here):
+            rows = np.array(left, dtype=np.int64)
+            state = state.select(rows, rows)
+        sentences, last = sentences[left], last[left]
+    return [draft.hypothesis() for draft in drafts]
 
 
-def _narrowed(logits_RV: Tensor, sampling: Sampling) -> Tensor:
+def _chances(continuations: Continuations, sampling: Sampling) -> tuple[Floats, Integers]:
+    """What may be drawn for each sentence, best first, and how likely each is."""
     if sampling.top_k is not None:
-        least_R1 = logits_RV.topk(min(sampling.top_k, logits_RV.size(1))).values[:, -1:]
-        logits_RV = logits_RV.masked_fill(logits_RV < least_R1, -torch.inf)
+        value_RC, token_RC = continuations.best(sampling.top_k)
+    else:
+        value_RV = continuations.everything()
+        token_RC = np.argsort(-value_RV, axis=1, kind="stable")
+        value_RC = np.take_along_axis(value_RV, token_RC, axis=1)
+    if not np.isfinite(value_RC[:, 0]).all():
+        raise NotFiniteError
+    # In double precision: hot logits over a cold temperature are far apart.
+    weight_RC = np.exp((value_RC - value_RC[:, :1]).astype(np.float64) / sampling.temperature)
+    chance_RC = weight_RC / weight_RC.sum(1, keepdims=True)
     if sampling.top_p is not None:
-        sorted_RV, token_RV = logits_RV.sort(descending=True)
-        chance_RV = sorted_RV.softmax(1)
         # The best token stays, whatever its probability.
-        beyond_RV = chance_RV.cumsum(1) - chance_RV >= sampling.top_p
-        logits_RV = logits_RV.masked_fill(beyond_RV.scatter(1, token_RV, beyond_RV), -torch.inf)
-    return logits_RV
+        beyond_RC = chance_RC.cumsum(1) - chance_RC >= sampling.top_p
+        chance_RC = np.where(beyond_RC, 0.0, chance_RC)
+    return chance_RC, token_RC
+
+
+def _drawn(chance_C: Floats, token_C: Integers, rule: Rule | None, random: np.random.Generator, number: int) -> int:
+    """A token by its chance, of those that the rule allows."""
+    if rule is not None and rule.left and rule.offers():
+        return min(rule.offers())
+    chance_C = chance_C.copy()
+    while chance_C.any():
+        sum_C = chance_C.cumsum()
+        place = min(int(np.searchsorted(sum_C, random.random() * sum_C[-1], side="right")), len(token_C) - 1)
+        if rule is None or rule.allows(int(token_C[place])):
+            return int(token_C[place])
+        chance_C[place] = 0.0
+    raise RuleError(number)

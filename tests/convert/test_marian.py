@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import pytest
@@ -12,13 +12,13 @@ from transformers import MarianConfig, MarianMTModel
 
 from qkv.convert.marian import from_marian
 from qkv.data.batch import one_sentence_a_row
+from qkv.engines.plain import PlainEngine
 from qkv.errors import ConfigError
 from qkv.layers.loss import IGNORED
 from qkv.models.build import assemble
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.search.beam import beam_search
-from qkv.search.step import Hypothesis, Limits
-from tests.models.families import next_token
+from qkv.search.hypothesis import Hypothesis, Limits
 from tests.packed import Pair, pair_batch, places
 
 VOCABULARY, END, PADDING = 61, 0, 60
@@ -107,9 +107,8 @@ def written(sequence: list[int]) -> tuple[list[int], bool]:
 
 def searched(sources: list[list[int]], **options: Any) -> list[list[Hypothesis]]:
     limits = Limits(begin=PADDING, end=END, longest=[LONGEST] * len(sources), forbidden=(PADDING,))
-    with torch.inference_mode():
-        state = ours().start(one_sentence_a_row(sources, PADDING))
-    return beam_search(partial(next_token, ours()), state, limits, **options)
+    engine = PlainEngine(ours(), PADDING)
+    return beam_search(engine, engine.start(sources), limits, **options)
 
 
 def vary(translations: list[tuple[list[int], bool]]) -> None:

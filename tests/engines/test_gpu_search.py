@@ -5,20 +5,19 @@ from __future__ import annotations
 import copy
 import dataclasses
 import importlib.util
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
-from qkv.data.batch import one_sentence_a_row
 from qkv.engines.gpu import search
 from qkv.engines.gpu.decoder import Decoder
 from qkv.engines.gpu.search import GpuSearch
+from qkv.engines.plain import PlainEngine
 from qkv.errors import NotFiniteError
 from qkv.models.encoder_decoder import EncoderDecoder
-from qkv.search.beam import Penalty, beam_search, paper_penalty
-from qkv.search.step import Hypothesis, Limits
+from qkv.search.beam import beam_search
+from qkv.search.hypothesis import Hypothesis, Limits, Penalty, paper_penalty
 from tests.models.families import (
     BEGIN,
     END,
@@ -27,7 +26,6 @@ from tests.models.families import (
     PADDING,
     VOCABULARY,
     batch_of,
-    next_token,
     randomised,
     small_model,
     some_rows,
@@ -56,11 +54,8 @@ def some_limits(sources: list[list[int]], *, extra: int = 4, forbidden: tuple[in
 def plainly(
     model: EncoderDecoder, sources: list[list[int]], limits: Limits, width: int, penalty: Penalty, keep: int
 ) -> list[list[Hypothesis]]:
-    device = model.inputs.weight_VD.device
-    with torch.inference_mode():
-        state = model.start(one_sentence_a_row(sources, PADDING).to(device))
-    step = partial(next_token, model)
-    return beam_search(step, state, limits, width=width, penalty=penalty, keep=keep, device=device)
+    engine = PlainEngine(model, PADDING)
+    return beam_search(engine, engine.start(sources), limits, width=width, penalty=penalty, keep=keep)
 
 
 def same(ours: list[list[Hypothesis]], plain: list[list[Hypothesis]]) -> None:
@@ -69,9 +64,9 @@ def same(ours: list[list[Hypothesis]], plain: list[list[Hypothesis]]) -> None:
     ]
     for some, expected in zip(ours, plain, strict=True):
         assert [one.score for one in some] == pytest.approx([one.score for one in expected], abs=1e-4)
-        assert [one.log_probability for one in some] == pytest.approx(
-            [one.log_probability for one in expected], abs=1e-4
-        )
+        for one, other in zip(some, expected, strict=True):
+            assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+            assert one.token_scores == pytest.approx(other.token_scores, abs=1e-4)
 
 
 def that_ends_at_times(family: str, **changes: int) -> EncoderDecoder:

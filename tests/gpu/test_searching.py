@@ -9,7 +9,7 @@ import torch
 
 from qkv.engines.gpu.search import GpuSearch
 from qkv.models.encoder_decoder import EncoderDecoder
-from qkv.search.beam import paper_penalty
+from qkv.search.hypothesis import paper_penalty
 from tests.engines.test_gpu_search import plainly, same, some_limits, some_sources, that_ends_at_times
 from tests.models.families import FAMILIES, randomised
 

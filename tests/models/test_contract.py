@@ -13,6 +13,7 @@ from torch import Tensor
 
 from qkv.config import Config, DataConfig, ModelConfig, from_json, to_json
 from qkv.data.batch import Packed, PairBatch, one_sentence_a_row
+from qkv.engines.plain import PlainEngine
 from qkv.layers.attention import recording
 from qkv.layers.loss import smoothed_cross_entropy
 from qkv.layers.visibility import not_later, same_segment
@@ -20,8 +21,8 @@ from qkv.models.build import assemble, build
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.recipes import RECIPES, recipe
 from qkv.search.beam import beam_search
+from qkv.search.hypothesis import Limits
 from qkv.search.sample import Sampling, sample
-from qkv.search.step import Limits
 from tests.models.families import (
     BEGIN,
     END,
@@ -102,8 +103,10 @@ def test_shapes_tell_the_truth(family: str) -> None:
         logits_of(model, batch)
         model(source, all_at_once(target))
         limits = Limits(begin=BEGIN, end=END, longest=[2, 4, 3], forbidden=(PADDING, BEGIN))
-        beam_search(partial(next_token, model), model.start(source), limits, width=4, penalty=float)
-        sample(partial(next_token, model), model.start(source), limits, Sampling(), generator=torch.Generator())
+        engine = PlainEngine(model, PADDING)
+        sources = [[5, 6, END], [7, END], [6, 5, 8, END]]
+        beam_search(engine, engine.start(sources, looks=True), limits, width=4, penalty=float)
+        sample(engine, engine.start(sources), limits, Sampling(), seeds=[(1,), (2,), (3,)])
 
 
 @every_family
@@ -353,9 +356,10 @@ def two_a_row(pairs: list[Pair]) -> PairBatch:
 
 def share_reversed(model: EncoderDecoder, pairs: list[Pair]) -> float:
     """The share of words that greedy search gets right."""
-    source = one_sentence_a_row([[*pair.source, END] for pair in pairs], PADDING)
+    engine = PlainEngine(model, PADDING)
     limits = Limits(begin=BEGIN, end=END, longest=[6] * len(pairs))
-    found = beam_search(partial(next_token, model), model.start(source), limits, width=1, penalty=float)
+    sources = [[*pair.source, END] for pair in pairs]
+    found = beam_search(engine, engine.start(sources), limits, width=1, penalty=float)
     right = [a == b for pair, best in zip(pairs, found, strict=True) for a, b in zip(pair.target, best[0].ids)]  # noqa: B905
     return sum(right) / (5 * len(pairs))
 

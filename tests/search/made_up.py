@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, Self
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from qkv.search.beam import Penalty
-from qkv.search.step import Hypothesis, Limits
+from qkv.search.engine import Floats, Integers, Known
+from qkv.search.hypothesis import Hypothesis, Limits, Penalty
 
 END, BEGIN = 0, 9
 """The begin is no word of the vocabulary: it is read, and can never be written."""
@@ -27,7 +26,7 @@ class Prefixes(NamedTuple):
     def of(cls, *sentences: int) -> Self:
         return cls([*sentences], [()] * len(sentences))
 
-    def select(self, hypotheses: Tensor, sentences: Tensor | None) -> Prefixes:
+    def select(self, hypotheses: Integers, sentences: Integers | None) -> Prefixes:
         return Prefixes(
             self.sentences if sentences is None else [self.sentences[n] for n in sentences.tolist()],
             [self.written[hypothesis] for hypothesis in hypotheses.tolist()],
@@ -41,29 +40,40 @@ class MadeUp:
         self._vocabulary = vocabulary
         self._end_bonus = end_bonus
         self._sharpness = sharpness
+        self.steps: list[Prefixes] = []
+        """What it was asked to continue, step by step."""
 
-    def logits(self, sentence: int, prefix: tuple[int, ...]) -> Tensor:
+    def logits(self, sentence: int, prefix: tuple[int, ...]) -> Floats:
         draw = random.Random(f"{sentence} {prefix}")
-        logits = torch.tensor([draw.gauss(0, self._sharpness) for _ in range(self._vocabulary)])
+        logits = np.array([draw.gauss(0, self._sharpness) for _ in range(self._vocabulary)], dtype=np.float32)
         logits[END] += self._end_bonus
         return logits
 
-    def step(self, token_R: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
+    def step(self, token_R: Integers, state: Prefixes) -> tuple[Known, Prefixes]:
         """Equally many hypotheses of each sentence, one sentence after the other."""
+        self.steps.append(state)
         beams = len(state.written) // len(state.sentences)
         written = [
             prefix if token == BEGIN else (*prefix, token)
             for prefix, token in zip(state.written, token_R.tolist(), strict=True)
         ]
-        logits = [self.logits(state.sentences[row // beams], prefix) for row, prefix in enumerate(written)]
-        return torch.stack(logits), state._replace(written=written)
+        found = [self.gains(state.sentences[row // beams], prefix) for row, prefix in enumerate(written)]
+        return Known(np.stack(found)), state._replace(written=written)
+
+    def start(self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False) -> Prefixes:  # noqa: ARG002
+        """Sources are the sentences' numbers."""
+        return Prefixes.of(*(number for (number,) in sources))
+
+    def gains(self, sentence: int, prefix: tuple[int, ...]) -> Floats:
+        """The log-probability of each word after these."""
+        logits = self.logits(sentence, prefix)
+        gains: Floats = logits - np.logaddexp.reduce(logits)
+        return gains
 
     def log_probability(self, sentence: int, ids: list[int], *, complete: bool) -> float:
         """Of these words, and of the end after them if it was written."""
         words = [*ids, END] if complete else ids
-        return sum(
-            self.logits(sentence, tuple(ids[:place])).log_softmax(0)[word].item() for place, word in enumerate(words)
-        )
+        return sum(float(self.gains(sentence, tuple(ids[:place]))[word]) for place, word in enumerate(words))
 
     def everything(self, sentence: int, limits: Limits, longest: int, penalty: Penalty) -> list[Hypothesis]:
         """All that could be written, best first."""
@@ -89,6 +99,6 @@ class Scripted(MadeUp):
         super().__init__(2)
         self._ends = ends
 
-    def logits(self, sentence: int, prefix: tuple[int, ...]) -> Tensor:  # noqa: ARG002
+    def logits(self, sentence: int, prefix: tuple[int, ...]) -> Floats:  # noqa: ARG002
         end = self._ends[min(len(prefix), len(self._ends) - 1)]
-        return torch.tensor([end, 1 - end]).log()
+        return np.log(np.array([end, 1 - end], dtype=np.float32))

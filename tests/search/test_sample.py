@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from qkv.errors import ConfigError, NotFiniteError
 from qkv.search.beam import beam_search
+from qkv.search.engine import Integers, Known
+from qkv.search.hypothesis import Hypothesis, Limits
 from qkv.search.sample import Sampling, sample
-from qkv.search.step import Hypothesis, Limits
 from tests.search.made_up import BEGIN, END, MadeUp, Prefixes
 
 
@@ -25,19 +26,21 @@ def draw(
     forbidden: tuple[int, ...] = (),
 ) -> list[Hypothesis]:
     rules = Limits(begin=BEGIN, end=END, longest=[longest] * len(sentences), forbidden=forbidden)
-    generator = torch.Generator().manual_seed(seed)
-    return sample(model.step, Prefixes.of(*sentences), rules, how, generator=generator)
+    seeds = [(seed, number) for number in range(len(sentences))]
+    return sample(model, Prefixes.of(*sentences), rules, how, seeds=seeds)
 
 
-def first_words(draws: int, how: Sampling, forbidden: tuple[int, ...] = ()) -> Tensor:
+def first_words(draws: int, how: Sampling, forbidden: tuple[int, ...] = ()) -> NDArray[np.float64]:
     """The share of each of six words among the first words drawn for one sentence."""
     found = draw(MadeUp(6), [3] * draws, how, longest=1, forbidden=forbidden)
     counts = Counter(one.ids[0] if one.ids else END for one in found)
-    return torch.tensor([counts[word] for word in range(6)]) / draws
+    return np.array([counts[word] for word in range(6)], dtype=np.float64) / draws
 
 
-def chances(temperature: float = 1.0) -> Tensor:
-    return (MadeUp(6).logits(3, ()) / temperature).softmax(0)
+def chances(temperature: float = 1.0) -> NDArray[np.float64]:
+    weight = np.exp(MadeUp(6).logits(3, ()).astype(np.float64) / temperature)
+    chance: NDArray[np.float64] = weight / weight.sum()
+    return chance
 
 
 def test_the_same_generator_draws_the_same() -> None:
@@ -51,7 +54,7 @@ def test_the_same_generator_draws_the_same() -> None:
 def test_words_are_drawn_as_often_as_they_are_likely(temperature: float) -> None:
     draws, expected = 4000, chances(temperature)
     share = first_words(draws, Sampling(temperature))
-    chi_square = (draws * (share - expected).square() / expected).sum()
+    chi_square = (draws * np.square(share - expected) / expected).sum()
     # One draw in a thousand of a chi-square with five degrees of freedom is beyond 20.5.
     assert chi_square < 20.5
 
@@ -62,11 +65,11 @@ def test_whole_sentences_are_drawn_as_often_as_they_are_likely() -> None:
     rules = Limits(begin=BEGIN, end=END, longest=[2])
     everything = model.everything(5, rules, 2, lambda _: 1.0)
     counts = Counter((tuple(one.ids), one.complete) for one in found)
-    assert sum(torch.tensor(one.log_probability).exp() for one in everything) == pytest.approx(1.0)
-    expected = torch.tensor([one.log_probability for one in everything]).exp()
-    share = torch.tensor([counts[tuple(one.ids), one.complete] for one in everything]) / draws
+    assert sum(np.exp(one.log_probability) for one in everything) == pytest.approx(1.0)
+    expected = np.exp([one.log_probability for one in everything])
+    share = np.array([counts[tuple(one.ids), one.complete] for one in everything]) / draws
     # Six degrees of freedom.
-    assert (draws * (share - expected).square() / expected).sum() < 22.5
+    assert (draws * np.square(share - expected) / expected).sum() < 22.5
 
 
 def test_scores_are_true_log_probabilities_whatever_was_forbidden_or_sharpened() -> None:
@@ -82,14 +85,14 @@ def test_forbidden_words_leave_their_share_to_the_others() -> None:
     share = first_words(4000, Sampling(), forbidden=(1, 2))
     expected = chances()
     expected[[1, 2]] = 0
-    torch.testing.assert_close(share, expected / expected.sum(), rtol=0, atol=0.03)
+    np.testing.assert_allclose(share, expected / expected.sum(), rtol=0, atol=0.03)
 
 
 @pytest.mark.parametrize("how", [Sampling(top_k=1), Sampling(top_p=1e-6), Sampling(temperature=1e-4)])
 def test_with_no_freedom_left_it_is_greedy(how: Sampling) -> None:
     model, sentences = MadeUp(9, end_bonus=1.0), [*range(30)]
     rules = Limits(begin=BEGIN, end=END, longest=[5] * 30)
-    greedy = beam_search(model.step, Prefixes.of(*sentences), rules, width=1, penalty=lambda _: 1.0)
+    greedy = beam_search(model, Prefixes.of(*sentences), rules, width=1, penalty=lambda _: 1.0)
     found = draw(model, sentences, how, longest=5)
     assert [(one.ids, one.complete) for one in found] == [(best[0].ids, best[0].complete) for best in greedy]
     assert {one.complete for one in found} == {True, False}
@@ -97,8 +100,8 @@ def test_with_no_freedom_left_it_is_greedy(how: Sampling) -> None:
 
 @pytest.mark.parametrize("k", [1, 2, 5, 6, 99])
 def test_top_k_keeps_the_k_best(k: int) -> None:
-    best = chances().topk(min(k, 6)).indices.tolist()
-    assert {*first_words(1500, Sampling(top_k=k)).nonzero().flatten().tolist()} == {*best}
+    best = np.argsort(-chances())[:k].tolist()
+    assert {*first_words(1500, Sampling(top_k=k)).nonzero()[0].tolist()} == {*best}
 
 
 @pytest.mark.parametrize(
@@ -106,18 +109,20 @@ def test_top_k_keeps_the_k_best(k: int) -> None:
 )
 def test_top_p_keeps_the_fewest_best_that_have_p_together(p: float, temperature: float) -> None:
     """Together at this temperature: it is what is drawn from that counts."""
-    best = chances(temperature).sort(descending=True)
-    kept = next(n for n in range(1, 7) if best.values[:n].sum() >= p)
-    expected = torch.zeros(6).index_copy(0, best.indices[:kept], best.values[:kept])
+    chance = chances(temperature)
+    best = np.argsort(-chance)
+    kept = next(n for n in range(1, 7) if chance[best[:n]].sum() >= p)
+    expected = np.zeros(6)
+    expected[best[:kept]] = chance[best[:kept]]
     share = first_words(4000, Sampling(temperature, top_p=p))
-    assert {*share.nonzero().flatten().tolist()} == {*best.indices[:kept].tolist()}
-    torch.testing.assert_close(share, expected / expected.sum(), rtol=0, atol=0.03)
+    assert {*share.nonzero()[0].tolist()} == {*best[:kept].tolist()}
+    np.testing.assert_allclose(share, expected / expected.sum(), rtol=0, atol=0.03)
 
 
 def test_limits_are_kept_and_what_they_cut_off_is_not_complete() -> None:
     rules = Limits(begin=BEGIN, end=END, longest=[1, 4, 2])
     model = MadeUp(5, end_bonus=-30.0)
-    found = sample(model.step, Prefixes.of(0, 1, 2), rules, Sampling(), generator=torch.Generator())
+    found = sample(model, Prefixes.of(0, 1, 2), rules, Sampling(), seeds=[(1,), (2,), (3,)])
     assert [(len(one.ids), one.complete) for one in found] == [(1, False), (4, False), (2, False)]
 
 
@@ -135,14 +140,33 @@ def test_impossible_wishes_are_refused(how: dict[str, float], complaint: str) ->
         Sampling(**how)  # type: ignore[arg-type]
 
 
+class Broken(MadeUp):
+    """Its scores are no numbers."""
+
+    def step(self, token_R: Integers, state: Prefixes) -> tuple[Known, Prefixes]:
+        return Known(np.full((len(token_R), 6), np.nan, dtype=np.float32)), state
+
+
 @pytest.mark.parametrize("width", [1, 3, None])
 def test_a_model_whose_scores_are_no_numbers_is_told(width: int | None) -> None:
-    def step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
-        return torch.full((len(last), 6), torch.nan), state
-
     rules = Limits(begin=BEGIN, end=END, longest=[4, 4])
     with pytest.raises(NotFiniteError, match="not finite"):
         if width is None:
-            sample(step, Prefixes.of(1, 2), rules, Sampling(), generator=torch.Generator())
+            sample(Broken(6), Prefixes.of(1, 2), rules, Sampling(), seeds=[(1,), (2,)])
         else:
-            beam_search(step, Prefixes.of(1, 2), rules, width=width, penalty=float)
+            beam_search(Broken(6), Prefixes.of(1, 2), rules, width=width, penalty=float)
+
+
+def test_what_is_drawn_for_a_sentence_does_not_depend_on_its_neighbours() -> None:
+    model, rules = MadeUp(9), Limits(begin=BEGIN, end=END, longest=[6] * 3)
+    together = sample(model, Prefixes.of(4, 5, 6), rules, Sampling(), seeds=[(1, 4), (1, 5), (1, 6)])
+    for sentence, found in zip((4, 5, 6), together, strict=True):
+        limits = Limits(begin=BEGIN, end=END, longest=[6])
+        assert sample(model, Prefixes.of(sentence), limits, Sampling(), seeds=[(1, sentence)]) == [found]
+
+
+def test_every_token_has_its_score() -> None:
+    model = MadeUp(9)
+    for one in draw(model, [*range(10)], Sampling(), longest=6):
+        assert len(one.token_scores) == len(one.ids) + one.complete
+        assert sum(one.token_scores) == pytest.approx(one.log_probability)

@@ -21,8 +21,7 @@ from qkv.engines.gpu.decoder import Decoder
 from qkv.engines.gpu.table import Read, Table
 from qkv.errors import NotFiniteError
 from qkv.models.encoder_decoder import EncoderDecoder
-from qkv.search.beam import Penalty
-from qkv.search.step import Hypothesis, Limits
+from qkv.search.hypothesis import Hypothesis, Limits, Penalty
 
 PLACES = (1, 8, 32, 128, 512)
 """Sentences that a table may have places for: few sizes, since each is captured as a graph of its own."""
@@ -238,16 +237,27 @@ class _Waiting:
 def _hypotheses(
     numbers: NDArray[np.int64], answers: Wait, limits: Limits, penalty: Penalty
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    scores, words, ids = answers()
-    for number, of_scores, of_words, of_ids in zip(numbers.tolist(), scores.tolist(), words.tolist(), ids, strict=True):
+    every_score, *parts = answers()
+    if np.isnan(every_score).any():
+        raise NotFiniteError
+    for number, scores, words, ids, scored in zip(numbers.tolist(), every_score.tolist(), *parts, strict=True):
         longest = limits.longest[number]
-        hypotheses = []
-        for score, count, written in zip(of_scores, of_words, of_ids, strict=True):
-            if score > -np.inf:
-                complete = count < longest
-                log_probability = score * penalty(count + complete)
-                hypotheses.append(Hypothesis(written[:count].tolist(), log_probability, score, complete))
-        yield number, hypotheses
+        yield (
+            number,
+            [
+                _hypothesis(score, ids[place, :count].tolist(), scored[place, :count].tolist(), longest, penalty)
+                for place, (score, count) in enumerate(zip(scores, words.tolist(), strict=True))
+                if score > -np.inf
+            ],
+        )
+
+
+def _hypothesis(score: float, ids: list[int], scored: list[float], longest: int, penalty: Penalty) -> Hypothesis:
+    """Of what it scored with every word, and in the end."""
+    complete = len(ids) < longest
+    log_probability = score * penalty(len(ids) + complete)
+    scored = [0.0, *scored, *([log_probability] if complete else [])]
+    return Hypothesis(ids, log_probability, score, complete, np.diff(scored).tolist())
 
 
 def _sent(numbers: NDArray[np.int64], device: torch.device) -> Tensor:

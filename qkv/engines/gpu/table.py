@@ -18,7 +18,8 @@ from qkv.layers.candidates import Candidates
 
 _OF_A_SENTENCE = (
     "memory_key_NLKHE", "memory_value_NLKHU", "length_N", "longest_N", "past_key_NLSHE", "past_value_NLSHU",
-    "written_N", "last_NB", "score_NB", "lane_NBT", "token_NTB", "found_score_NA", "found_words_NA", "found_lane_NAT",
+    "written_N", "last_NB", "score_NB", "lane_NBT", "token_NTB", "score_NTB",
+    "found_score_NA", "found_words_NA", "found_lane_NAT",
 )  # fmt: skip
 
 
@@ -28,6 +29,15 @@ class Read(NamedTuple):
     key_NLKHE: Tensor
     value_NLKHU: Tensor
     length_N: Tensor
+
+
+class Answers(NamedTuple):
+    """The best hypotheses of some sentences: how many words each has, which, and what it scored with each of them."""
+
+    score_NA: Tensor
+    words_NA: Tensor
+    ids_NAT: Tensor
+    score_NAT: Tensor
 
 
 @dataclass(frozen=True)
@@ -59,9 +69,12 @@ class Table:
     score_NB: Tensor
     lane_NBT: Tensor
     token_NTB: Tensor
-    """What was written in each slot."""
+    """What was written in each slot,"""
+    score_NTB: Tensor
+    """and what the hypothesis that wrote it then scored."""
     found_score_NA: Tensor
-    """Of the best hypotheses found so far, best first; minus infinity where there are fewer."""
+    """Of the best hypotheses found so far, best first; minus infinity where there are fewer, and no number where the
+    model has blown up."""
     found_words_NA: Tensor
     found_lane_NAT: Tensor
     position_TD: Tensor
@@ -88,6 +101,7 @@ class Table:
             score_NB=torch.full((N, B), -torch.inf, device=like.device, dtype=score_precision(like.dtype)),
             lane_NBT=torch.arange(B, device=like.device, dtype=torch.int32)[None, :, None].repeat(N, 1, T),
             token_NTB=whole(N, T, B),
+            score_NTB=torch.zeros(N, T, B, device=like.device, dtype=score_precision(like.dtype)),
             found_score_NA=torch.full((N, A), -torch.inf, device=like.device, dtype=torch.float64),
             found_words_NA=whole(N, A),
             found_lane_NAT=whole(N, A, T).int(),
@@ -133,15 +147,20 @@ class Table:
             getattr(other, name)[: len(places)] = getattr(self, name)[places]
         other.score_NB[len(places) :] = -torch.inf
 
-    def answers(self, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The best that was found for these sentences: scores, numbers of words, and the words from position 1 on."""
-        lane_NTA = self.found_lane_NAT[places].transpose(1, 2).long()
-        ids_NTA = self.token_NTB[places].gather(2, lane_NTA)
-        return self.found_score_NA[places], self.found_words_NA[places], ids_NTA[:, 1:].transpose(1, 2)
+    def answers(self, places: Tensor) -> Answers:
+        """The best that was found for these sentences."""
+        # The begin, at position 0, is no part of an answer.
+        lane_NTA = self.found_lane_NAT[places, :, 1:].transpose(1, 2).long()
+        ids_NTA, score_NTA = (part[places, 1:].gather(2, lane_NTA) for part in (self.token_NTB, self.score_NTB))
+        return Answers(
+            self.found_score_NA[places], self.found_words_NA[places], ids_NTA.transpose(1, 2), score_NTA.transpose(1, 2)
+        )
 
     def advance(self, candidates: Candidates) -> None:
         """Every sentence takes one token more, of the best candidates: twice as many as it has hypotheses."""
         score_NC, beam_NC, token_NC = candidates
+        lost_N1 = score_NC[:, :1].isnan()
+        score_NC = score_NC.masked_fill(lost_N1, -torch.inf)
         width, T = self.lane_NBT.shape[1:]
         ended_NC = token_NC == self.rules.end
         alive_NC = score_NC.masked_fill(ended_NC, -torch.inf)
@@ -154,12 +173,14 @@ class Table:
         present_NB1 = length_N[:, None, None].expand(-1, width, 1)
         lane_NBT.scatter_(2, present_NB1, own_B[None, :, None].expand_as(present_NB1))
         # What is said where nobody is alive goes to the begin's slot, which no answer is read from.
-        heard_N = length_N * self.alive()
-        self.token_NTB.scatter_(1, heard_N[:, None, None].expand(-1, 1, width), token_NB.unsqueeze(1))
+        heard_N1B = (length_N * self.alive())[:, None, None].expand(-1, 1, width)
+        self.token_NTB.scatter_(1, heard_N1B, token_NB.unsqueeze(1))
+        self.score_NTB.scatter_(1, heard_N1B, score_NB.unsqueeze(1))
 
         # Candidates that end count if they are among the best `width`: others would not have been looked at.
         ended_NB = score_NC[:, :width].masked_fill(~ended_NC[:, :width], -torch.inf)
         self._collect(score_NB, ended_NB, beam_NC[:, :width], lane_NBT)
+        self.found_score_NA.masked_fill_(lost_N1, torch.nan)
         hopeful_N = self._hopeful(score_NB[:, 0])
         self.score_NB.copy_(score_NB.masked_fill(~hopeful_N.unsqueeze(1), -torch.inf))
         self.last_NB.copy_(token_NB)

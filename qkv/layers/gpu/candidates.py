@@ -111,7 +111,7 @@ def _choose(
     for number in range(C):
         highest = tl.max(score_P, 0)
         where = tl.argmax(score_P, 0)
-        tl.store(best_score + n * C + number, highest)
+        tl.store(best_score + n * C + number, tl.where(lost == 0, highest, float("nan")))
         tl.store(best_beam + n * C + number, tl.sum(tl.where(place == where, beam_P, 0), 0))
         tl.store(best_token + n * C + number, tl.sum(tl.where(place == where, token_P, 0), 0))
         score_P = tl.where(place == where, -float("inf"), score_P)

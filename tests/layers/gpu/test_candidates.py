@@ -11,6 +11,7 @@ from tests.layers.gpu.twins import numbers
 
 
 def same(ours: Candidates, theirs: Candidates) -> None:
+    assert torch.equal(ours.score_NC.isnan(), theirs.score_NC.isnan())
     there = theirs.score_NC > -torch.inf
     assert torch.equal(ours.score_NC > -torch.inf, there)
     torch.testing.assert_close(ours.score_NC[there], theirs.score_NC[there], rtol=0, atol=1e-5)
@@ -44,7 +45,7 @@ def test_those_there_are_come_first_where_little_may_be_written(device: torch.de
 
 
 @pytest.mark.parametrize(("what", "every"), [(torch.nan, 2), (torch.inf, 150), (-torch.inf, 1)])
-def test_a_sentence_whose_scores_are_no_numbers_has_none(device: torch.device, what: float, every: int) -> None:
+def test_where_a_probability_is_no_number_no_score_is(device: torch.device, what: float, every: int) -> None:
     """Others are none the worse, and hypotheses that are not alive do no harm."""
     from qkv.layers.gpu.candidates import best_candidates
 
@@ -55,4 +56,5 @@ def test_a_sentence_whose_scores_are_no_numbers_has_none(device: torch.device, w
     barred_V = torch.zeros(300, device=device)
     ours = best_candidates(logits_RV, score_NB, barred_V, 4)
     same(ours, plain(logits_RV, score_NB, barred_V, 4))
-    assert (ours.score_NC > -torch.inf).all(1).tolist() == [False, True, True]
+    assert ours.score_NC.isnan().all(1).tolist() == [True, False, False]
+    assert (ours.score_NC[1:] > -torch.inf).all()

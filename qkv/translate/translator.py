@@ -1,42 +1,30 @@
-"""Translating text with a trained run: `Translator.load("run").translate(["Hello."])`."""
+"""The translator: text becomes ids, a search finds ids, ids become text."""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config, SearchConfig
-from qkv.data.batch import Packed, one_sentence_a_row
-from qkv.devices import choose_device
-from qkv.errors import CheckpointError, ConfigError
-from qkv.models.build import assemble, quicken
-from qkv.models.encoder_decoder import EncoderDecoder, State
+from qkv.errors import ConfigError
 from qkv.progress import tell
-from qkv.search.beam import beam_search, paper_penalty
+from qkv.search.beam import Coverage, beam_search
+from qkv.search.engine import Engine
+from qkv.search.hypothesis import Hypothesis, Limits, paper_penalty
+from qkv.search.rules import NoRepeats, Prefix, Rule, together
 from qkv.search.sample import Sampling, sample
-from qkv.search.step import Hypothesis, Limits
 from qkv.text.cleaning import normalise
 from qkv.text.subwords import Tokenizer
+from qkv.translate.options import Controls
+from qkv.translate.translation import Translation
 
-
-@dataclass(frozen=True)
-class Translation:
-    """A translation and how it ranked; `alternatives` are the other ones of an n-best list, best first."""
-
-    text: str
-    score: float
-    """Log-probability over the length penalty; closer to zero is better."""
-    complete: bool
-    """False where the length limit cut it off."""
-    alternatives: tuple[Translation, ...] = ()
+if TYPE_CHECKING:
+    from qkv.models.encoder_decoder import EncoderDecoder
 
 
 _EMPTY = Translation("", 0.0, complete=True)
@@ -45,11 +33,11 @@ _QUOTED = 30
 
 
 class Translator:
-    """A model, its tokenizer and how to search; text in, text out."""
+    """An engine, its tokenizer and how to search; text in, text out."""
 
     def __init__(
         self,
-        model: EncoderDecoder,
+        engine: Engine[Any],
         tokenizer: Tokenizer,
         search: SearchConfig,
         *,
@@ -57,47 +45,29 @@ class Translator:
         target_language: str | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        self.model = model.eval()
+        self.engine = engine
         self.tokenizer = tokenizer
         self._search = search
         self._longest = min(search.longest_source, longest or search.longest_source)
         self.target_language = target_language
         self._warn = warn or _warn
-        self._device = next(model.parameters()).device
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, device: str = "auto") -> Translator:
         """The translator of a run directory: its final weights, or the newest checkpoint's while it is training."""
-        run = RunDirectory.open(Path(path))
-        config = run.config()
-        where = choose_device(device)
-        saved = run.weights()
-        if not run.tokenizer_file.is_file():
-            raise CheckpointError(
-                f"{run.tokenizer_file} is missing; give the command that trained the run again, or copy the file from "
-                "the data it was trained on"
-            )
-        tokenizer = Tokenizer.load(run.tokenizer_file)
-        run.require_model(config.model, saved.directory, saved.state)
-        if saved.state.get("tokenizer") != tokenizer.fingerprint:
-            raise CheckpointError(
-                f"{run.tokenizer_file} is not the tokenizer that {saved.directory} was trained with; put that one back"
-            )
-        with torch.device("meta"):
-            model = assemble(config.model, tokenizer.size)
-        try:
-            model.load_state_dict(saved.tensors["weights"], assign=True)
-        except RuntimeError as error:
-            raise CheckpointError(f"the weights in {saved.directory} do not fit {run.config_file}") from error
-        model.to(where)
-        quicken(model)
-        return cls.of(model, tokenizer, config)
+        # Only who translates with a run needs torch.
+        from qkv.engines.load import load_run
+
+        return cls.of(*load_run(Path(path), device))
 
     @classmethod
     def of(cls, model: EncoderDecoder, tokenizer: Tokenizer, config: Config) -> Translator:
         """The translator of a model with these settings."""
+        from qkv.engines.plain import PlainEngine
+
         longest = config.model.longest if config.model.positions == "learned" else None
-        return cls(model, tokenizer, config.search, longest=longest, target_language=config.text.target_language)
+        engine = PlainEngine(model, tokenizer.padding)
+        return cls(engine, tokenizer, config.search, longest=longest, target_language=config.text.target_language)
 
     def translate(
         self,
@@ -108,17 +78,20 @@ class Translator:
         alternatives: int = 0,
         sampling: Sampling | None = None,
         seed: int = 0,
+        prefixes: Sequence[str] | None = None,
+        controls: Controls | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[Translation]:
         """One translation for each text, in order; an empty text stays empty.
 
-        `alternatives` asks for that many others of each; `sampling` draws instead of searching for the best.
+        `alternatives` asks for that many others of each; `sampling` draws instead of searching for the best, by random
+        numbers that depend on the seed and the text alone; each translation begins with its one of the `prefixes`.
         """
-        if isinstance(texts, str):
-            raise TypeError("translate takes a list of texts: translate([text])")
-        for number, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise TypeError(f"translate takes texts, and texts[{number}] is {text!r}")
+        _require_texts(texts, "texts")
+        if prefixes is not None:
+            _require_texts(prefixes, "prefixes")
+            if len(prefixes) != len(texts):
+                raise ConfigError(f"there are {len(prefixes)} prefixes for {len(texts)} texts; give one for each")
         search = self._searching(beam=beam, length_penalty=length_penalty)
         wanted = alternatives + 1
         if alternatives < 0:
@@ -127,14 +100,16 @@ class Translator:
             raise ConfigError(f"the {wanted} best need a beam of at least {wanted}, not {search.beam}")
         if not 0 <= seed < _SEEDS:
             raise ConfigError(f"the seed is {seed}; it must be at least 0 and below 2^63")
-        generator = torch.Generator().manual_seed(seed)
+        controls = controls or Controls()
         found: dict[int, list[Hypothesis]] = {}
         for batch in self._batches(texts, search.beam if sampling is None else wanted):
-            sources = [source for _, source in batch]
+            asked = [
+                _Asked(source, self._rule(controls, prefixes[number] if prefixes else "")) for number, source in batch
+            ]
             if sampling is None:
-                hypotheses = self._look(sources, search, wanted)
+                hypotheses = self._look(asked, search, controls, wanted)
             else:
-                hypotheses = self._draw(sources, sampling, generator, wanted)
+                hypotheses = self._draw(asked, sampling, seed, wanted)
             found |= {number: some for (number, _), some in zip(batch, hypotheses, strict=True)}
             if progress is not None:
                 progress(len(batch))
@@ -168,53 +143,92 @@ class Translator:
             ids = ids[: self._longest - 1]
         return [*ids, self.tokenizer.end] if ids else []
 
-    def _look(self, sources: list[list[int]], search: SearchConfig, keep: int) -> list[list[Hypothesis]]:
+    def _rule(self, controls: Controls, prefix: str) -> Rule | None:
+        rules: list[Rule] = []
+        if prefix:
+            rules.append(Prefix(tuple(self.tokenizer.encode(normalise(prefix)))))
+        if controls.no_repeats_of:
+            rules.append(NoRepeats(controls.no_repeats_of))
+        return together(rules)
+
+    def _look(self, asked: list[_Asked], search: SearchConfig, controls: Controls, keep: int) -> list[list[Hypothesis]]:
+        sources = [one.source for one in asked]
+        covers = controls.coverage_penalty > 0
         return beam_search(
-            self._step,
-            self._start(sources),
-            self._limits(sources),
+            self.engine,
+            self.engine.start(sources, wanted=_wanted(asked), looks=covers),
+            self._limits(asked),
             width=search.beam,
             penalty=paper_penalty(search.length_penalty),
             keep=keep,
-            device=self._device,
+            rules=[one.rule for one in asked],
+            coverage=Coverage(controls.coverage_penalty, [*map(len, sources)]) if covers else None,
         )
 
-    def _draw(
-        self, sources: list[list[int]], sampling: Sampling, generator: torch.Generator, count: int
-    ) -> list[list[Hypothesis]]:
-        repeated = [source for source in sources for _ in range(count)]
+    def _draw(self, asked: list[_Asked], sampling: Sampling, seed: int, count: int) -> list[list[Hypothesis]]:
+        repeated = [one for one in asked for _ in range(count)]
         drawn = sample(
-            self._step,
-            self._start(repeated),
+            self.engine,
+            self.engine.start([one.source for one in repeated], wanted=_wanted(asked)),
             self._limits(repeated),
             sampling,
-            generator=generator,
-            device=self._device,
+            seeds=[(seed, number, *one.seed) for one in asked for number in range(count)],
+            rules=[one.rule for one in repeated],
         )
         groups = [drawn[first : first + count] for first in range(0, len(drawn), count)]
         return [sorted(group, key=lambda one: -one.score) for group in groups]
 
-    @torch.inference_mode()
-    def _start(self, sources: list[list[int]]) -> State:
-        return self.model.start(one_sentence_a_row(sources, self.tokenizer.padding).to(self._device))
-
-    def _step(self, token_R: Tensor, state: State) -> tuple[Tensor, State]:
-        written = state.past[0].key_RHKE.size(2) if state.past else 0
-        ids_RW = token_R.unsqueeze(1)
-        logits_RWV, state = self.model.step(Packed(ids_RW, torch.full_like(ids_RW, written), None), state)
-        return logits_RWV[:, -1], state
-
-    def _limits(self, sources: list[list[int]]) -> Limits:
+    def _limits(self, asked: list[_Asked]) -> Limits:
         return Limits(
             begin=self.tokenizer.begin,
             end=self.tokenizer.end,
-            longest=[min(len(source) + self._search.extra_length, self._longest) for source in sources],
+            longest=[
+                min(len(one.source) + self._search.extra_length + (one.rule.left if one.rule else 0), self._longest)
+                for one in asked
+            ],
             forbidden=self.tokenizer.marks,
         )
 
     def _translation(self, hypotheses: list[Hypothesis]) -> Translation:
-        best, *others = (Translation(self.tokenizer.decode(one.ids), one.score, one.complete) for one in hypotheses)
-        return Translation(best.text, best.score, best.complete, tuple(others))
+        best, *others = map(self._told, hypotheses)
+        return dataclasses.replace(best, alternatives=tuple(others))
+
+    def _told(self, one: Hypothesis) -> Translation:
+        ids = [*one.ids, self.tokenizer.end] if one.complete else one.ids
+        return Translation(
+            self.tokenizer.decode(one.ids),
+            one.score,
+            one.complete,
+            tokens=tuple(self.tokenizer.piece(token) for token in ids),
+            token_scores=tuple(one.token_scores),
+        )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A source and what its translation has to keep to."""
+
+    source: list[int]
+    rule: Rule | None
+
+    @property
+    def seed(self) -> list[int]:
+        """A number of the source's own, so that what is drawn for it does not depend on its neighbours."""
+        digest = hashlib.sha256(repr(self.source).encode()).digest()
+        return [int.from_bytes(digest[:8], "little")]
+
+
+def _wanted(asked: list[_Asked]) -> set[int]:
+    """Tokens that a rule will ask for, however unlikely."""
+    return {token for one in asked if one.rule is not None for token in one.rule.vocabulary()}
+
+
+def _require_texts(texts: Sequence[str], name: str) -> None:
+    if isinstance(texts, str):
+        raise TypeError(f"translate takes a list of {name}: translate([text])")
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"translate takes {name}, and {name}[{number}] is {text!r}")
 
 
 def _warn(message: str) -> None:
