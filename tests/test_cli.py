@@ -64,7 +64,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_help_names_every_command(command: Command) -> None:
     ran = command("--help")
     assert ran.code == 0
-    for name in ("prepare", "train", "translate", "evaluate", "plot", "average", "recipes", "completion"):
+    for name in ("prepare", "train", "distill", "translate", "evaluate", "plot", "average", "recipes", "completion"):
         assert re.search(rf"^ +{name}\b", ran.out.decode(), re.MULTILINE)
         assert command(name, "--help").out.decode().startswith(f"usage: qkv {name} ")
 

@@ -41,11 +41,14 @@ MAY_IMPORT = {
     # Applications: use assemblers.
     "qkv.evaluate": "errors",
     "qkv.evaluate.systems": "errors progress text translate",
+    "qkv.distill": (
+        "errors progress storage config text data.corpus checkpoint prepare translate evaluate.scores training"
+    ),
     "qkv.convert": "errors config",
     "qkv.plot": "errors",
     "qkv.cli": (
         "qkv errors storage progress config recipes text.files search.sample checkpoint prepare training translate "
-        "evaluate plot"
+        "distill evaluate plot"
     ),
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",

@@ -118,6 +118,11 @@ class Translator:
             progress(len(texts) - len(found))
         return [self._translation(found[number]) if number in found else _EMPTY for number in range(len(texts))]
 
+    @property
+    def longest_source(self) -> int:
+        """How many tokens of a source are read, its end included."""
+        return self._longest
+
     def _searching(self, **changes: float | None) -> SearchConfig:
         """How to search, with what is asked for here in place of the run's."""
         given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
