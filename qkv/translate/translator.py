@@ -189,6 +189,11 @@ class Translator:
             progress(len(texts) - len(found))
         return [_with_alternatives(found[number]) if number in found else _EMPTY for number in range(len(texts))]
 
+    @property
+    def longest_source(self) -> int:
+        """How many tokens of a source are read, its end included."""
+        return self._wording.longest
+
     def score(
         self,
         sources: Sequence[str],
