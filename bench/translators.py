@@ -61,12 +61,12 @@ class Weights:
         """Everything that is read and not built again by those who use it."""
         from qkv.engines.plain import usual_heads
         from qkv.engines.shortlist import Shortlist
-        from qkv.export.directory import write_graphs
+        from qkv.export.directory import Looks, write_graphs
 
         model = self.ours()
         for precision in ("float32", "int8"):
             (folder / precision).mkdir()
-            write_graphs(folder / precision, model, precision, usual_heads(model))
+            write_graphs(folder / precision, model, precision, Looks(usual_heads(model)))
         likely = ranks(np.random.default_rng(2), self.vocabulary, (self.vocabulary, LIKELY)).astype(np.uint32)
         Shortlist(likely, np.arange(END, END + FREQUENT)).save(folder / "int8")
         self._write_ctranslate2(folder / "ctranslate2")

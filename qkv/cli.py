@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 import qkv
+from qkv.commands.arguments import search_arguments
+from qkv.commands.translate import add_translate
 from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, TextError
 from qkv.progress import tell
 from qkv.recipes import RECIPES, recipe
-from qkv.storage import replacing, require_utf8
-
-if TYPE_CHECKING:
-    from qkv.translate import Translation
+from qkv.storage import require_utf8
 
 _EXTRAS = {
     "torch": "train", "safetensors": "train", "sacrebleu": "train", "sacremoses": "train", "matplotlib": "plot",
 }  # fmt: skip
-_LINES_AT_ONCE = 2000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -94,7 +90,7 @@ def build_parser() -> argparse.ArgumentParser:
     for add in (
         _add_prepare,
         _add_train,
-        _add_translate,
+        add_translate,
         _add_evaluate,
         _add_export,
         _add_plot,
@@ -226,85 +222,6 @@ def _refuse_with_data(options: argparse.Namespace) -> None:
         )
 
 
-def _add_translate(commands: _Commands[_Parser]) -> None:
-    parser = commands.add_parser(
-        "translate",
-        help="translate text, a line at a time",
-        description="Translates standard input to standard output: one line in, one line out, in order.",
-        epilog="examples:\n"
-        "  qkv translate run/ < in.en > out.fr\n"
-        "  echo 'Good morning.' | qkv translate run/\n"
-        "  qkv translate run/ --beam 8 --n-best 4 < in.en      number, score and text of each, separated by tabs\n"
-        "  qkv translate run/ --sample --top-p 0.9 --seed 7 < in.en",
-    )
-    parser.add_argument("directory", type=Path, metavar="RUN", help="a run directory")
-    parser.add_argument(
-        "--input", type=Path, metavar="FILE", help="a text file, .gz or .xz too (default: standard input)"
-    )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
-    _search_arguments(parser)
-    parser.add_argument("--n-best", type=int, default=1, metavar="N", help="the N best of each line, with their scores")
-    parser.add_argument("--scores", action="store_true", help="put each translation's score before it")
-    parser.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
-    parser.add_argument(
-        "--temperature", type=float, default=1.0, metavar="T", help="with --sample: below 1 is more careful"
-    )
-    parser.add_argument("--top-k", type=int, metavar="K", help="with --sample: only the K best tokens")
-    parser.add_argument("--top-p", type=float, metavar="P", help="with --sample: only the best tokens up to P together")
-    parser.add_argument("--seed", type=int, default=0, help="with --sample: another seed, other translations")
-    parser.set_defaults(run=_translate)
-
-
-def _translate(options: argparse.Namespace) -> None:
-    from qkv.progress import Progress
-    from qkv.search.sample import Sampling
-    from qkv.text.files import decode_lines, read_lines
-    from qkv.translate import Translator
-
-    if options.n_best < 1:
-        raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
-    if not options.sample and (options.temperature != 1.0 or options.top_k is not None or options.top_p is not None):
-        raise ConfigError("--temperature, --top-k and --top-p draw translations; add --sample")
-    sampling = Sampling(options.temperature, options.top_k, options.top_p) if options.sample else None
-    if options.input is None and sys.stdin is None:
-        raise ConfigError("standard input is closed; give --input, a text file")
-    lines = read_lines(options.input) if options.input else decode_lines(sys.stdin.buffer, "standard input")
-    if options.input and options.output and options.output.exists() and options.output.samefile(options.input):
-        raise ConfigError(f"--input and --output are both {options.input}, which would be lost")
-    translator = Translator.load(options.directory, device=options.device)
-    translate = partial(
-        translator.translate,
-        beam=options.beam,
-        length_penalty=options.length_penalty,
-        alternatives=options.n_best - 1,
-        sampling=sampling,
-    )
-    # What is asked for wrongly is told before the output is touched.
-    translate([], seed=options.seed)
-    # Whoever types lines wants to see each translated; a file is quicker in large helpings.
-    interactive = options.input is None and sys.stdin.isatty()
-    first = 1
-    with _output(options.output) as output, Progress("translating", total=None, unit="lines") as progress:
-        try:
-            for texts in _helpings(lines, 1 if interactive else _LINES_AT_ONCE):
-                translations = translate(texts, seed=options.seed + first - 1, progress=progress.advance)
-                for number, translation in enumerate(translations, start=first):
-                    output.writelines(_translation_lines(number, translation, options))
-                output.flush()
-                first += len(texts)
-        except TextError as error:
-            before = "nothing is written" if options.output else f"the {first - 1:,} lines before it are translated"
-            raise TextError(f"{error}; {before}") from error
-
-
-def _translation_lines(number: int, translation: Translation, options: argparse.Namespace) -> Iterator[str]:
-    for one in (translation, *translation.alternatives):
-        # A byte that breaks lines would break the promise of one line for one line.
-        text = one.text.replace("\n", " ").replace("\r", " ")
-        score = f"{one.score:.4f}\t" if options.scores or options.n_best > 1 else ""
-        yield (f"{number}\t" if options.n_best > 1 else "") + score + text + "\n"
-
-
 def _add_evaluate(commands: _Commands[_Parser]) -> None:
     parser = commands.add_parser(
         "evaluate",
@@ -324,7 +241,7 @@ def _add_evaluate(commands: _Commands[_Parser]) -> None:
         "--language", metavar="CODE", help="target language, for the paper's flavour (default: the run's, else English)"
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    _search_arguments(parser)
+    search_arguments(parser)
     parser.set_defaults(run=_evaluate)
 
 
@@ -510,12 +427,6 @@ def _corpus_arguments(parser: argparse.ArgumentParser, *, required: bool) -> Non
     )
 
 
-def _search_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--beam", type=int, metavar="N", help="width of the search; 1 is greedy (default: the run's)")
-    parser.add_argument("--length-penalty", type=float, metavar="ALPHA", help="default: the run's, as trained 0.6")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1 (default: auto)")
-
-
 def _config(options: argparse.Namespace) -> Config:
     changes = {}
     for change in options.changes:
@@ -532,44 +443,6 @@ def _config(options: argparse.Namespace) -> Config:
     config = override_all(chosen, changes)
     languages = {"source_language": options.source_language, "target_language": options.target_language}
     return config.with_changes(text={name: code for name, code in languages.items() if code is not None})
-
-
-def _helpings(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    """The lines, so many at a time; where reading fails, those before come first."""
-    helping: list[str] = []
-    try:
-        for line in lines:
-            helping.append(line)
-            if len(helping) == size:
-                yield helping
-                helping = []
-    except TextError:
-        yield helping
-        raise
-    yield helping
-
-
-@contextlib.contextmanager
-def _output(path: Path | None) -> Iterator[TextIO]:
-    """The file, which changes only when all is written, or standard output; what is refused is said in a line."""
-    if path is None and sys.stdout is None:
-        raise ConfigError("standard output is closed; give --output, a file")
-    try:
-        if path is None:
-            # Translations are UTF-8 whatever the terminal's locale says.
-            with open(sys.stdout.fileno(), "w", encoding="utf-8", closefd=False) as output:
-                yield output
-        elif path.exists() and not path.is_file():
-            # A device or a pipe cannot be replaced.
-            with path.open("w", encoding="utf-8") as output:
-                yield output
-        else:
-            with replacing(path) as output:
-                yield output
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write {path or 'the output'}: {error.strerror}") from error
 
 
 if __name__ == "__main__":

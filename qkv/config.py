@@ -89,6 +89,8 @@ class TextConfig:
     target_language: str | None = None
     reserved: int = 16
     """Spare control symbols, so that a use found later needs no new vocabulary."""
+    right_to_left: bool = False
+    """Learn to write translations from their last subword to their first: a second opinion to rerank by."""
 
     def __post_init__(self) -> None:
         _at_least(1, "text.sample_lines", self.sample_lines)

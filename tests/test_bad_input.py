@@ -483,7 +483,7 @@ def test_too_little_memory_is_told(command: Command, toy_run: Path, monkeypatch:
     def full(*_: object, **__: object) -> None:
         raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr("qkv.translate.beam_search", full)
+    monkeypatch.setattr("qkv.translate.searcher.beam_search", full)
     one_line(command("translate", toy_run, given=b"a\n"), 4, "not enough memory")
 
 

@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "qkv.checkpoint": "qkv errors progress storage manifest config",
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
-    "qkv.engines": "errors manifest config text data.batch layers models search checkpoint devices",
+    "qkv.engines": "errors manifest config text data layers models search checkpoint devices",
     "qkv.translate": "errors progress config text search models.encoder_decoder engines",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
@@ -43,12 +43,10 @@ MAY_IMPORT = {
     "qkv.evaluate": "errors",
     "qkv.evaluate.systems": "errors progress text translate",
     "qkv.convert": "errors config",
-    "qkv.export": "qkv errors storage manifest config text data.corpus layers models prepare engines",
+    "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
     "qkv.plot": "errors",
-    "qkv.cli": (
-        "qkv errors storage progress config recipes text.files search.sample checkpoint prepare training translate "
-        "evaluate export plot"
-    ),
+    "qkv.commands": "errors storage progress text.files search.sample translate",
+    "qkv.cli": "qkv errors storage progress config recipes checkpoint prepare training evaluate export plot commands",
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
 }
@@ -67,11 +65,13 @@ WITHOUT_TORCH = [
     "qkv.data.packing",
     "qkv.prepare",
     "qkv.search",
+    "qkv.engines.ensemble",
     "qkv.engines.exported",
     "qkv.engines.onnx",
     "qkv.translate",
     "qkv.evaluate",
     "qkv.plot",
+    "qkv.commands",
     "qkv.cli",
 ]
 

@@ -26,12 +26,12 @@ from qkv.layers.ordered import OrderedLinear
 from qkv.models.build import build
 from qkv.models.encoder_decoder import EncoderDecoder, State
 from qkv.prepare import prepare
-from qkv.search.hypothesis import Hypothesis
 from qkv.search.sample import Sampling
 from qkv.text.subwords import Tokenizer
 from qkv.training import train_prepared
 from tests import toy
 from tests.toy import QUICK
+from tests.translate.made import untrained
 
 SOURCES = [source for source, _ in toy.held_out()]
 
@@ -39,14 +39,6 @@ SOURCES = [source for source, _ in toy.held_out()]
 @pytest.fixture(scope="module")
 def translator(toy_run: Path) -> Translator:
     return Translator.load(toy_run)
-
-
-def untrained(data: Path, warnings: list[str] | None = None, **search: Any) -> Translator:
-    """A model that writes nonsense, and seldom ends by itself."""
-    tokenizer = Tokenizer.load(data / "tokenizer.model")
-    model = build(QUICK.model, tokenizer.size, seed=1)
-    warn = warnings.append if warnings is not None else None
-    return Translator(PlainEngine(model.eval(), tokenizer.padding), tokenizer, SearchConfig(**search), warn=warn)
 
 
 def model_of(translator: Translator) -> EncoderDecoder:
@@ -91,7 +83,7 @@ def test_a_text_is_translated_alike_alone_and_in_a_batch(translator: Translator,
 def test_the_size_of_a_batch_changes_nothing(toy_run: Path) -> None:
     config = RunDirectory(toy_run).config()
     loaded = Translator.load(toy_run)
-    small = Translator(loaded.engine, loaded.tokenizer, SearchConfig(batch_tokens=1))
+    small = Translator(loaded.engine, loaded.tokenizer, SearchConfig(batch_tokens=1), right_to_left=False)
     assert config.search.batch_tokens > 1
     assert texts(small.translate(SOURCES[:12])) == texts(loaded.translate(SOURCES[:12]))
 
@@ -152,7 +144,7 @@ def test_a_search_that_cannot_be_is_told(translator: Translator, options: dict[s
 
 
 def test_a_text_in_place_of_a_list_is_told(translator: Translator) -> None:
-    with pytest.raises(TypeError, match=r"translate\(\[text\]\)"):
+    with pytest.raises(TypeError, match=r"texts is a list of texts, such as \[text\]"):
         translator.translate("basa kodu")
 
 
@@ -190,25 +182,15 @@ def test_drawing_leaves_the_other_random_numbers_alone(translator: Translator) -
 
 
 @pytest.mark.parametrize("how", [{"beam": 1}, {"beam": 3}, {"sampling": Sampling()}])
-def test_a_translation_is_no_longer_than_its_source_and_the_extra_length(
-    toy_data: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
-) -> None:
-    found: list[Hypothesis] = []
-    sound = Translator._translation
-
-    def remember(translator: Translator, hypotheses: list[Hypothesis]) -> qkv.Translation:
-        found.append(hypotheses[0])
-        return sound(translator, hypotheses)
-
-    monkeypatch.setattr(Translator, "_translation", remember)
+def test_a_translation_is_no_longer_than_its_source_and_the_extra_length(toy_data: Path, how: dict[str, Any]) -> None:
     tokenizer = Tokenizer.load(toy_data / "tokenizer.model")
     translations = untrained(toy_data, extra_length=4).translate(SOURCES[:10], **how)
-    for source, hypothesis, translation in zip(SOURCES, found, translations, strict=False):
+    for source, one in zip(SOURCES, translations, strict=False):
         # The source's end counts as one of its tokens, and so does the translation's.
         limit = len(tokenizer.encode(source)) + 1 + 4
-        assert len(hypothesis.ids) + hypothesis.complete <= limit
-        assert translation.complete == hypothesis.complete
-        assert hypothesis.complete or len(hypothesis.ids) == limit
+        assert len(one.tokens) == len(one.token_scores) <= limit
+        assert one.complete == (one.tokens[-1] == "</s>")
+        assert one.complete or len(one.tokens) == limit
     assert not all(one.complete for one in translations)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -20,6 +21,7 @@ from qkv.engines.cache import Cache
 from qkv.engines.choosing import Chosen, Vocabulary
 from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError
+from qkv.manifest import read_json_text
 from qkv.search.engine import Floats, Integers
 
 _ONLY_ERRORS = 3
@@ -71,6 +73,7 @@ class OnnxEngine:
         self._vectors = _Vectors(vectors_VD, scale_V)
         self._session = cache(lambda name, threads: _session(directory / name, threads))
         self.vocabulary = len(scale_V)
+        self.looks_when_read = _looks_when_read(directory / "looks.json")
         kept = shortlist and Shortlist.is_in(directory)
         self._shortlist = Shortlist.load(directory, self.vocabulary) if kept else None
         shapes = {one.name: one.shape for one in self._session("step.onnx", _cores()).get_inputs()}
@@ -165,6 +168,13 @@ class _Vectors:
 
     def columns(self, ids_V: Integers) -> tuple[NDArray[Any], Floats]:
         return np.ascontiguousarray(self._numbers_VD[ids_V].T), self._scale_V[ids_V]
+
+
+def _looks_when_read(path: Path) -> bool:
+    try:
+        return bool(json.loads(read_json_text(path))["when_read"])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
 
 
 def _cores() -> int:

@@ -65,8 +65,11 @@ class Logits:
 class PlainEngine:
     """An engine over the model itself."""
 
-    def __init__(self, model: EncoderDecoder, padding: int, *, heads: Heads | None = None) -> None:
+    def __init__(
+        self, model: EncoderDecoder, padding: int, *, heads: Heads | None = None, looks_when_read: bool = False
+    ) -> None:
         self.model = model
+        self.looks_when_read = looks_when_read
         self._padding = padding
         self._heads = usual_heads(model) if heads is None else heads
         self._device = model.inputs.weight_VD.device

@@ -7,12 +7,14 @@ model/encoder.onnx       reads a source
 model/step.onnx          writes a token more
 model/output.onnx        chooses among the vocabulary, shortlist.onnx among a part of it
 model/shortlist.*.npy    which part that is, where it was learned
+model/looks.json         which heads tell where a word came from
 model/manifest.json      what all these files must be like
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,11 +29,20 @@ from qkv.export.graphs import encoder_graph, output_graph, shortlist_graph, step
 from qkv.export.parts import numbers
 from qkv.export.products import PRECISIONS
 from qkv.export.shortlist import learn_shortlist
-from qkv.manifest import write_manifest
+from qkv.manifest import as_json, write_manifest
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
 from qkv.storage import replacing_directory
 from qkv.text.subwords import Tokenizer
+
+
+class Looks(NamedTuple):
+    """Which heads tell where a word came from, and when."""
+
+    heads: Heads
+    when_read: bool = False
+    """Whether in the step that reads a word, and not in the one that writes it."""
+
 
 _BESIDE_WEIGHTS = 1 << 22
 """Bytes of an exported model that are no weights, about."""
@@ -51,21 +62,21 @@ def export(
 
 
 def write_exported(
-    output: Path, loaded: Loaded, *, precision: str, shortlist: Shortlist | None, heads: Heads | None = None
+    output: Path, loaded: Loaded, *, precision: str, shortlist: Shortlist | None, looks: Looks | None = None
 ) -> None:
-    """Writes a model, its settings and its tokenizer; `heads` are those whose looks are told."""
+    """Writes a model, its settings and its tokenizer; `looks` are the heads that tell where a word came from."""
     model, tokenizer, config = loaded
     needed = 4 * sum(weight.numel() for weight in model.parameters()) + _BESIDE_WEIGHTS
     with replacing_directory(output, needed) as place:
         (place / "config.json").write_text(to_json(config), encoding="utf-8")
         (place / "tokenizer.model").write_bytes(tokenizer.model)
-        write_graphs(place, model, precision, usual_heads(model) if heads is None else heads)
+        write_graphs(place, model, precision, looks or Looks(usual_heads(model)))
         if shortlist is not None:
             shortlist.save(place)
         write_manifest(place, {"qkv": qkv.__version__, "precision": precision, "tokenizer": tokenizer.fingerprint})
 
 
-def write_graphs(place: Path, model: EncoderDecoder, name: str, heads: Heads) -> None:
+def write_graphs(place: Path, model: EncoderDecoder, name: str, looks: Looks) -> None:
     """What an engine needs of a model, in numbers of the precision of this name."""
     precision = PRECISIONS[name]
     vectors = precision.keep(numbers(model.inputs.weight_VD))
@@ -74,7 +85,8 @@ def write_graphs(place: Path, model: EncoderDecoder, name: str, heads: Heads) ->
     # The numbers are the end of their file.
     offset = (place / "vectors.npy").stat().st_size - vectors.numbers.nbytes
     (place / "encoder.onnx").write_bytes(encoder_graph(model, precision))
-    (place / "step.onnx").write_bytes(step_graph(model, precision, heads))
+    (place / "step.onnx").write_bytes(step_graph(model, precision, looks.heads))
+    (place / "looks.json").write_text(as_json(looks._asdict()), encoding="utf-8")
     (place / "output.onnx").write_bytes(output_graph(precision, vectors, "vectors.npy", offset))
     (place / "shortlist.onnx").write_bytes(shortlist_graph(precision, vectors))
 
@@ -88,4 +100,4 @@ def _shortlist(run: Path, data: Path | None, tokenizer: Tokenizer) -> Shortlist:
     prepared = Prepared.open(directory)
     if prepared.tokenizer().fingerprint != tokenizer.fingerprint:
         raise TextError(f"{directory} was prepared with another vocabulary than that of {run}")
-    return learn_shortlist(prepared.corpus("train"), tokenizer.size, always=[tokenizer.end])
+    return learn_shortlist(prepared.corpus("train"), tokenizer.size, end=tokenizer.end)

@@ -175,6 +175,8 @@ def _encode(task: _Task) -> _Encoded:
     ]
     if task.copy:
         sides = [_sampled(tokenizer, task, side, [pair[side] for pair in pairs], sides[side]) for side in (0, 1)]
+    if task.config.text.right_to_left:
+        sides[1] = [ids[::-1] for ids in sides[1]]
     source, target = ([ids for ids, fit in zip(side, fits, strict=True) if fit] for side in sides)
     kept = [pair for pair, fit in zip(pairs, fits, strict=True) if fit]
     texts = ["".join(pair[side] + "\n" for pair in kept).encode() for side in (0, 1) if task.destination == "valid"]

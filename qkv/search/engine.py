@@ -54,6 +54,11 @@ S = TypeVar("S", bound=SearchState)
 class Engine(Protocol[S]):
     """Reads sources, then writes token by token."""
 
+    @property
+    def looks_when_read(self) -> bool:
+        """Whether it looks at what a token came from in the step that reads it, and not in the one that writes it."""
+        ...
+
     def start(self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False) -> S:
         """Reads these sources, each with its end.
 

@@ -26,6 +26,8 @@ class Sampling:
     """Draw from this many best tokens only."""
     top_p: float | None = None
     """Draw from the fewest best tokens that have this probability together."""
+    epsilon: float | None = None
+    """Draw only tokens that the model gives at least this probability, and the best one (Hewitt et al., 2022)."""
 
     def __post_init__(self) -> None:
         if not _COLDEST <= self.temperature < math.inf:
@@ -34,6 +36,8 @@ class Sampling:
             raise ConfigError(f"top_k is {self.top_k}; it must be at least 1")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
+        if self.epsilon is not None and not 0 < self.epsilon < 1:
+            raise ConfigError(f"epsilon is {self.epsilon}; it must be above 0 and below 1")
 
 
 class _Draft:
@@ -113,6 +117,11 @@ def _chances(continuations: Continuations, sampling: Sampling) -> tuple[Floats, 
         # The best token stays, whatever its probability.
         beyond_RC = chance_RC.cumsum(1) - chance_RC >= sampling.top_p
         chance_RC = np.where(beyond_RC, 0.0, chance_RC)
+    if sampling.epsilon is not None:
+        # By the model's own probabilities, which no temperature has changed.
+        rare_RC = value_RC < np.log(sampling.epsilon)
+        rare_RC[:, 0] = False
+        chance_RC = np.where(rare_RC, 0.0, chance_RC)
     return chance_RC, token_RC
 
 

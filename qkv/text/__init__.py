@@ -1,1 +1,1 @@
-"""Text and ids: reading and cleaning parallel text, subwords; nothing here needs torch."""
+"""Text: reading and cleaning it, sentences, subwords, terms and tags; nothing here needs torch."""

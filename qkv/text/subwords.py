@@ -19,6 +19,7 @@ from qkv.config import TextConfig
 from qkv.errors import ConfigError, StorageError, TextError
 from qkv.text.files import read_lines
 from qkv.text.sampling import META, Sampler
+from qkv.text.words import Span
 
 # Beyond this share of the corpus's characters, a rare one is cheaper as bytes than as a row of the vocabulary.
 _CHARACTER_COVERAGE = 0.9999
@@ -43,6 +44,7 @@ class Tokenizer:
         self._processor = _processor(model)
         self._controls = frozenset(index for index in range(self.size) if self._processor.is_control(index))
         self._bytes = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+        self._values = {token: byte for byte, token in enumerate(self._bytes)}
         self._sampler: Sampler | None = None
 
     @classmethod
@@ -123,6 +125,27 @@ class Tokenizer:
     def piece(self, token: int) -> str:
         """How an id looks: its piece of text, `▁` for a space, or the name of its symbol."""
         return str(self._processor.id_to_piece(token))
+
+    def byte(self, token: int) -> int | None:
+        """The byte that an id stands for, if it stands for one."""
+        return self._values.get(token)
+
+    def spans(self, ids: Sequence[int]) -> list[Span]:
+        """Where in their text, as `decode` gives it, the characters of each id are."""
+        text, place, found = self.decode(ids), 0, []
+        for number, token in enumerate(ids):
+            # What stands in bytes, and what is written otherwise than its piece says, is decoded with all before it.
+            plain = not (self._processor.is_byte(token) or self._processor.is_control(token))
+            written = self.piece(token).replace(META, " ") if plain else ""
+            after = place + len(written) - (place == 0 and written.startswith(" "))
+            if not plain or text[place:after] != written[len(written) - (after - place) :]:
+                # Bytes that are no character yet show as something else than what the whole text has there.
+                begun, after = self.decode(ids[: number + 1]), place
+                while after < min(len(begun), len(text)) and begun[after] == text[after]:
+                    after += 1
+            found.append(Span(place, after))
+            place = after
+        return found
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:
         return Tokenizer, (self.model,)

@@ -7,7 +7,7 @@ from pathlib import Path
 from qkv.engines.onnx import OnnxEngine
 from qkv.engines.plain import Heads
 from qkv.engines.shortlist import Shortlist
-from qkv.export.directory import write_graphs
+from qkv.export.directory import Looks, write_graphs
 from qkv.models.encoder_decoder import EncoderDecoder
 
 
@@ -15,7 +15,7 @@ def exported(
     folder: Path, model: EncoderDecoder, precision: str, *, heads: Heads = ((0, 0),), shortlist: Shortlist | None = None
 ) -> OnnxEngine:
     folder.mkdir(parents=True, exist_ok=True)
-    write_graphs(folder, model, precision, heads)
+    write_graphs(folder, model, precision, Looks(heads))
     if shortlist is not None:
         shortlist.save(folder)
     return OnnxEngine(folder)

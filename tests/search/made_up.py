@@ -36,6 +36,8 @@ class Prefixes(NamedTuple):
 class MadeUp:
     """A vocabulary of so many words, the end among them; sentences are told apart by a number."""
 
+    looks_when_read = False
+
     def __init__(self, vocabulary: int, *, end_bonus: float = 0.0, sharpness: float = 1.0) -> None:
         self._vocabulary = vocabulary
         self._end_bonus = end_bonus

@@ -1,0 +1,31 @@
+"""Text that grows token by token, and is never taken back."""
+
+from __future__ import annotations
+
+import codecs
+
+from qkv.text.subwords import Tokenizer
+
+
+class GrowingText:
+    """What can be said of a text while its tokens come: whole characters only."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._ids: list[int] = []
+        self._undecided = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self.text = ""
+        """All that was said."""
+
+    def add(self, token: int) -> str:
+        """What one token more adds to the text; nothing while a character is spelled in bytes and not yet whole."""
+        self._ids.append(token)
+        byte = self._tokenizer.byte(token)
+        if byte is None:
+            self._undecided.reset()
+        else:
+            self._undecided.decode(bytes([byte]))
+        held_back = len(self._undecided.getstate()[0])
+        text = self._tokenizer.decode(self._ids[: len(self._ids) - held_back])
+        more, self.text = text[len(self.text) :], text
+        return more

@@ -1,0 +1,112 @@
+"""Inline tags are taken out before translating: `take_tags("The <b>red</b> house").plain` is "The red house"."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from qkv.text.protect import TAG
+from qkv.text.words import LINE_BREAKS
+
+_TAG = re.compile(TAG)
+_NAME = re.compile(r"</?([A-Za-z0-9][^\s/>]*)")
+_LINE_BREAK = re.compile(f"[{LINE_BREAKS}]")
+# These part the words that they stand between; others, such as those of H<sub>2</sub>O, do not.
+_PARTING = re.compile(r"br|p|div|[uod]l|li|d[td]|t[dhr]|table|hr|h[1-6]|option|section|article")
+
+_OUTSIDE = " "
+"""What is outside the text is as good as white space."""
+
+
+class Tag(NamedTuple):
+    """A tag with the white space that went with it, and where it stood in the plain text."""
+
+    text: str
+    position: int
+    partner: int | None
+    """The number of the tag that closes this one or that it closes."""
+    stands_for_space: bool
+    """Whether the plain text has a space only because this tag parted two words."""
+
+
+class Tagged(NamedTuple):
+    """A text without its tags, and the tags."""
+
+    plain: str
+    tags: tuple[Tag, ...]
+
+
+def take_tags(text: str) -> Tagged:
+    """The text without its tags; of white space on both sides of one, that on one side goes with it."""
+    found = [match[0] for match in _TAG.finditer(text)]
+    between = _TAG.split(text)
+    partners = _partners(found)
+    tags: list[Tag] = []
+    position = 0
+    before, behind = _OUTSIDE, _characters_behind(between)
+    for number, tag in enumerate(found):
+        left, right = between[number], between[number + 1]
+        is_parted = (left or before)[-1].isspace()
+        trail = lead = ""
+        if is_parted and (right or behind[number])[0].isspace():
+            trail, lead = left[len(left.rstrip()) :], right[: len(right) - len(right.lstrip())]
+            trail, lead = _taken_along(tag, trail, lead)
+        stands_for_space = bool(not is_parted and not behind[number].isspace() and _PARTING.fullmatch(_name(tag)))
+        between[number] = left[: len(left) - len(trail)]
+        between[number + 1] = " " * stands_for_space + right[len(lead) :]
+        position += len(between[number])
+        before = (before + between[number])[-1]
+        tags.append(Tag(trail + tag + lead, position, partners[number], stands_for_space))
+    return Tagged("".join(between), tuple(tags))
+
+
+def _characters_behind(parts: Sequence[str]) -> list[str]:
+    """For each tag between the parts, the next character that is no tag."""
+    result = [_OUTSIDE]
+    for part in reversed(parts[1:]):
+        result.append(part[:1] or result[-1])
+    return result[:0:-1]
+
+
+def _taken_along(tag: str, trail: str, lead: str) -> tuple[str, str]:
+    """Which white space before and behind a tag goes with it: never a line break, for it ends a sentence."""
+    may_trail, may_lead = (bool(space) and _LINE_BREAK.search(space) is None for space in (trail, lead))
+    if may_trail and (tag.startswith("</") or not may_lead):
+        return trail, ""
+    return "", lead if may_lead else ""
+
+
+def _name(tag: str) -> str:
+    match = _NAME.match(tag)
+    return match[1].lower() if match else ""
+
+
+def _partners(tags: Sequence[str]) -> list[int | None]:
+    """For each tag the number of its partner; an opening tag that is still open where its parent closes has none."""
+    partners: list[int | None] = [None] * len(tags)
+    names = [_name(tag) for tag in tags]
+    open_tags: list[int] = []
+    waiting: Counter[str] = Counter()
+    for number, (tag, name) in enumerate(zip(tags, names, strict=True)):
+        if not _may_have_partner(tag):
+            continue
+        if not tag.startswith("</"):
+            open_tags.append(number)
+            waiting[name] += 1
+        elif waiting[name]:
+            while names[opened := open_tags.pop()] != name:
+                waiting[names[opened]] -= 1
+            waiting[name] -= 1
+            partners[opened], partners[number] = number, opened
+    return partners
+
+
+def is_stray(tag: Tag) -> bool:
+    """Whether a tag should have a partner and has none."""
+    return tag.partner is None and _may_have_partner(tag.text.strip())
+
+
+def _may_have_partner(tag: str) -> bool:
+    return bool(_name(tag)) and not tag.endswith("/>")

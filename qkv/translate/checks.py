@@ -1,0 +1,40 @@
+"""What is asked for wrongly is told before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qkv.errors import ConfigError
+from qkv.search.sample import Sampling
+from qkv.translate.options import Mbr, Rerank
+
+_SEEDS = 1 << 63
+
+
+def require_texts(texts: Sequence[str], name: str) -> None:
+    if isinstance(texts, str):
+        raise TypeError(f"{name} is a list of texts, such as [text], not one text")
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} are texts, and {name}[{number}] is {text!r}")
+
+
+def require_as_many(count: int, name: str, other_count: int, other: str) -> None:
+    if count != other_count:
+        raise ConfigError(f"there are {other_count:,} {other} for {count:,} {name}; give one for each")
+
+
+def require_possible(
+    wanted: int, beam: int, *, sampling: Sampling | None, seed: int, mbr: Mbr | None, rerank: Rerank | None
+) -> None:
+    """Refuses what cannot be done, or not together."""
+    if wanted < 1:
+        raise ConfigError(f"{wanted - 1} alternatives cannot be; give 0 or more")
+    if sampling is None and wanted > beam:
+        raise ConfigError(f"the {wanted} best need a beam of at least {wanted}, not {beam}")
+    if mbr is not None and wanted > mbr.samples:
+        raise ConfigError(f"the {wanted} best need at least {wanted} samples, not {mbr.samples}")
+    if rerank is not None and sampling is not None:
+        raise ConfigError("what is drawn is not reranked; leave out sampling and mbr, or rerank")
+    if not 0 <= seed < _SEEDS:
+        raise ConfigError(f"the seed is {seed}; it must be at least 0 and below 2^63")

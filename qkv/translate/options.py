@@ -1,0 +1,64 @@
+"""What a translation can be asked for, beyond being likely."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from qkv.errors import ConfigError
+
+if TYPE_CHECKING:
+    from qkv.translate.translator import Translator
+
+Likeness = Literal["chrf", "bleu"]
+
+_MOST_SAMPLES = 1024
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What a translation is asked to be like."""
+
+    coverage_penalty: float = 0.0
+    """What it costs to look past a part of the source; 0.2 is much."""
+    no_repeats_of: int = 0
+    """No sequence of so many tokens comes twice; 0 allows all."""
+    least_tokens: int = 0
+    """A translation does not end before it has so many."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.coverage_penalty <= 100:
+            raise ConfigError(f"the coverage penalty is {self.coverage_penalty}; it must be from 0 to 100")
+        for name in ("no_repeats_of", "least_tokens"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+
+
+@dataclass(frozen=True)
+class Mbr:
+    """Minimum Bayes risk: of so many drawn translations, the one that is most like the others."""
+
+    likeness: Likeness = "chrf"
+    samples: int = 32
+
+    def __post_init__(self) -> None:
+        if self.likeness not in get_args(Likeness):
+            raise ConfigError(f"translations are compared by {' or '.join(get_args(Likeness))}, not {self.likeness!r}")
+        if not 2 <= self.samples <= _MOST_SAMPLES:
+            raise ConfigError(
+                f"{self.samples} samples cannot be compared with one another; draw from 2 to {_MOST_SAMPLES}"
+            )
+
+
+@dataclass(frozen=True)
+class Rerank:
+    """All that a beam found is ranked again, by (1 - weight) times its score and weight times another model's."""
+
+    translator: Translator
+    weight: float = 0.5
+    backward: bool = False
+    """Whether the other model translates the other way: it scores the source, given the translation."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight <= 1:
+            raise ConfigError(f"the weight of the second model is {self.weight}; it must be from 0 to 1")

@@ -1,0 +1,32 @@
+"""What a translator gives."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from qkv.text.alignment import Alignment
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation and how it ranked; `alternatives` are the other ones of an n-best list, best first."""
+
+    text: str
+    score: float
+    """What it was ranked by: the log-probability over the length penalty, less what coverage costs; of reranked ones
+    the weighted mean of two scores, and of those chosen by likeness the mean likeness to the others, 0 to 100."""
+    complete: bool
+    """False where the length limit cut it off."""
+    alternatives: tuple[Translation, ...] = ()
+    tokens: tuple[str, ...] = ()
+    """The subwords it was written in; the end, where it was written, is the last."""
+    token_scores: tuple[float, ...] = ()
+    """The log-probability of each of them."""
+    alignment: Alignment | None = None
+    """Which words of the source its words came from, if that was asked for."""
+
+    @property
+    def log_probability(self) -> float:
+        """Of the whole of it; closer to zero is better."""
+        return math.fsum(self.token_scores)

@@ -1,0 +1,266 @@
+"""The translator: text becomes ids, a search finds ids, ids become text."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qkv.config import Config, SearchConfig
+from qkv.engines.ensemble import Ensemble
+from qkv.engines.exported import is_exported, load_exported
+from qkv.errors import ConfigError
+from qkv.progress import tell
+from qkv.search.engine import Engine
+from qkv.search.sample import Sampling
+from qkv.text.cleaning import normalise
+from qkv.text.growing import GrowingText
+from qkv.text.subwords import Tokenizer
+from qkv.translate.asked import Asked
+from qkv.translate.checks import require_as_many, require_possible, require_texts
+from qkv.translate.choosing import by_likeness, reranked
+from qkv.translate.options import Controls, Mbr, Rerank
+from qkv.translate.searcher import Searcher
+from qkv.translate.translation import Translation
+from qkv.translate.wording import Wording
+
+if TYPE_CHECKING:
+    from qkv.models.encoder_decoder import EncoderDecoder
+
+_EMPTY = Translation("", 0.0, complete=True)
+_FOR_MBR = Sampling(epsilon=0.02)
+"""What is drawn to be compared: no token that is hardly ever right (Freitag et al., 2023)."""
+
+
+class Translator:
+    """An engine, its tokenizer and how to search; text in, text out."""
+
+    def __init__(
+        self,
+        engine: Engine[Any],
+        tokenizer: Tokenizer,
+        search: SearchConfig,
+        *,
+        right_to_left: bool,
+        longest: int | None = None,
+        target_language: str | None = None,
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.target_language = target_language
+        self._search = search
+        self._wording = Wording(
+            tokenizer, min(search.longest_source, longest or search.longest_source), right_to_left, warn or _warn
+        )
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._wording.tokenizer
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *others: str | os.PathLike[str], device: str = "auto") -> Translator:
+        """The translator of an exported model, or of a run: its final weights, or its newest while it is training.
+
+        Several of them are an ensemble, which searches as the first one does.
+        """
+        return cls.joined({str(one): cls._loaded(Path(one), device) for one in (path, *others)})
+
+    @classmethod
+    def _loaded(cls, path: Path, device: str) -> Translator:
+        if is_exported(path):
+            return cls._with(*load_exported(path))
+        # Only who translates with a run needs torch.
+        from qkv.engines.load import load_run
+
+        return cls.of(*load_run(path, device))
+
+    @classmethod
+    def of(cls, model: EncoderDecoder, tokenizer: Tokenizer, config: Config) -> Translator:
+        """The translator of a model with these settings."""
+        from qkv.engines.plain import PlainEngine
+
+        return cls._with(PlainEngine(model, tokenizer.padding), tokenizer, config)
+
+    @classmethod
+    def _with(cls, engine: Engine[Any], tokenizer: Tokenizer, config: Config) -> Translator:
+        return cls(
+            engine,
+            tokenizer,
+            config.search,
+            longest=config.model.longest if config.model.positions == "learned" else None,
+            target_language=config.text.target_language,
+            right_to_left=config.text.right_to_left,
+        )
+
+    @classmethod
+    def joined(cls, translators: Mapping[str, Translator]) -> Translator:
+        """An ensemble of translators, which are named in case they do not fit together."""
+        (name, first), *others = translators.items()
+        for other, translator in others:
+            if translator.tokenizer.fingerprint != first.tokenizer.fingerprint:
+                raise ConfigError(
+                    f"{other} has not the same vocabulary as {name}, so they cannot translate together; train it with "
+                    f"--tokenizer {name}/tokenizer.model"
+                )
+            if translator._wording.right_to_left != first._wording.right_to_left:
+                raise ConfigError(
+                    f"one of {name} and {other} writes from right to left, the other does not, so they cannot "
+                    "translate together; use one to rerank what the other finds"
+                )
+        if not others:
+            return first
+        return cls(
+            Ensemble([one.engine for one in translators.values()]),
+            first.tokenizer,
+            first._search,
+            longest=min(one._wording.longest for one in translators.values()),
+            target_language=first.target_language,
+            right_to_left=first._wording.right_to_left,
+        )
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        alternatives: int = 0,
+        sampling: Sampling | None = None,
+        seed: int = 0,
+        mbr: Mbr | None = None,
+        rerank: Rerank | None = None,
+        prefixes: Sequence[str] | None = None,
+        controls: Controls | None = None,
+        align: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Translation]:
+        """One translation for each text, in order; an empty text stays empty.
+
+        `alternatives` asks for that many others of each; `sampling` draws instead of searching for the best, by random
+        numbers that depend on the seed and the text alone; `mbr` draws many and takes the one most like the others;
+        `rerank` asks a second model about what the beam found; each translation begins with its one of the `prefixes`;
+        `align` tells which words of the source its words came from.
+        """
+        require_texts(texts, "texts")
+        if prefixes is not None:
+            require_texts(prefixes, "prefixes")
+            require_as_many(len(texts), "texts", len(prefixes), "prefixes")
+        searcher = self._searcher(beam=beam, length_penalty=length_penalty)
+        search = searcher.search
+        controls = controls or Controls()
+        if mbr is not None:
+            sampling = sampling or _FOR_MBR
+        wanted = alternatives + 1
+        require_possible(wanted, search.beam, sampling=sampling, seed=seed, mbr=mbr, rerank=rerank)
+        asked = [
+            Asked(number, source, self._wording.rule(controls, prefixes[number] if prefixes else ""))
+            for number, text in enumerate(texts)
+            if (source := self._wording.source(text))
+        ]
+        count = mbr.samples if mbr is not None else search.beam if rerank is not None else wanted
+        found: dict[int, list[Translation]] = {}
+        for batch in searcher.batches(asked, rows=search.beam if sampling is None else count):
+            if sampling is None:
+                hypotheses = searcher.look(batch, controls, keep=count, looks=align)
+            else:
+                hypotheses = searcher.draw(batch, sampling, seed=seed, count=count, looks=align)
+            some = [
+                [searcher.told(one, hypothesis, aligned=align) for hypothesis in group]
+                for one, group in zip(batch, hypotheses, strict=True)
+            ]
+            if mbr is not None:
+                some = [by_likeness(group, mbr.likeness) for group in some]
+            if rerank is not None:
+                some = reranked([texts[one.number] for one in batch], some, rerank, search.length_penalty)
+            found |= {one.number: group[:wanted] for one, group in zip(batch, some, strict=True)}
+            if progress is not None:
+                progress(len(batch))
+        if progress is not None:
+            # Empty texts cost nothing, but whoever counts expects them.
+            progress(len(texts) - len(found))
+        return [_with_alternatives(found[number]) if number in found else _EMPTY for number in range(len(texts))]
+
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        length_penalty: float | None = None,
+        align: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Translation]:
+        """The targets as translations of the sources, with the scores that the search would have given them.
+
+        An empty source has one translation, the empty one.
+        """
+        require_texts(sources, "sources")
+        require_texts(targets, "targets")
+        require_as_many(len(sources), "sources", len(targets), "targets")
+        searcher = self._searcher(length_penalty=length_penalty)
+        # Of one source, several translations may be asked about.
+        encoded = {text: self._wording.source(text) for text in dict.fromkeys(sources)}
+        asked = [
+            Asked(number, encoded[source], target=self._wording.target(target))
+            for number, (source, target) in enumerate(zip(sources, targets, strict=True))
+            if encoded[source]
+        ]
+        found = [_of_nothing(target) for target in targets]
+        for batch in searcher.batches(asked, rows=1):
+            for one, hypothesis in zip(batch, searcher.read(batch, looks=align), strict=True):
+                found[one.number] = searcher.told(one, hypothesis, aligned=align)
+            if progress is not None:
+                progress(len(batch))
+        if progress is not None:
+            progress(len(sources) - len(asked))
+        return found
+
+    def stream(
+        self, text: str, *, prefix: str = "", controls: Controls | None = None
+    ) -> Generator[str, None, Translation]:
+        """The greedy translation as it grows, whole characters at a time; the generator returns all of it."""
+        if self._wording.right_to_left:
+            raise ConfigError("this run writes the last word first, so there is nothing to show before all is written")
+        require_texts([text, prefix], "texts")
+        controls = controls or Controls()
+        rule = self._wording.rule(controls, prefix)
+        return self._grow(Asked(0, self._wording.source(text), rule), controls)
+
+    def _grow(self, asked: Asked, controls: Controls) -> Generator[str, None, Translation]:
+        if not asked.source:
+            return _EMPTY
+        text = GrowingText(self.tokenizer)
+        tokens = self._searcher().grow(asked, controls)
+        while True:
+            try:
+                token = next(tokens)
+            except StopIteration as end:
+                found = self._wording.translation(end.value)
+                break
+            if more := text.add(token):
+                yield more
+        if rest := found.text[len(text.text) :]:
+            yield rest
+        return found
+
+    def _searcher(self, **changes: float | None) -> Searcher:
+        """How to search, with what is asked for here in place of the run's."""
+        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        return Searcher(self.engine, self._wording, dataclasses.replace(self._search, **given))
+
+
+def _with_alternatives(ranked: list[Translation]) -> Translation:
+    best, *others = ranked
+    return dataclasses.replace(best, alternatives=tuple(others))
+
+
+def _of_nothing(target: str) -> Translation:
+    """How an empty source is translated: by nothing."""
+    text = normalise(target)
+    return Translation(text, -math.inf, complete=True) if text else _EMPTY
+
+
+def _warn(message: str) -> None:
+    tell(f"qkv: warning: {message}")

@@ -1,0 +1,67 @@
+"""Heads that align, on a language whose alignment is known: it is read backwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qkv.data.cooccurrence import Cooccurrence
+from qkv.engines.heads import AligningHeads, choose_heads
+from qkv.engines.load import Loaded, load_run
+from qkv.engines.plain import PlainEngine
+from qkv.search.forced import forced
+from qkv.search.hypothesis import Limits
+from qkv.text.alignment import align
+from tests import toy
+
+
+@pytest.fixture(scope="module")
+def loaded(toy_run: Path) -> Loaded:
+    return load_run(toy_run, "cpu")
+
+
+@pytest.fixture(scope="module")
+def chosen(loaded: Loaded) -> AligningHeads:
+    tokenizer = loaded.tokenizer
+    known = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in toy.pairs(1000)]
+    unseen = [(tokenizer.encode(source), tokenizer.encode(target)) for source, target in toy.held_out()[:40]]
+    return choose_heads(loaded.model, tokenizer, unseen, Cooccurrence(tokenizer.size, known))
+
+
+def share_right(loaded: Loaded, heads: list[tuple[int, int]], *, read: bool) -> float:
+    """Of the words of unseen sentences that are linked to the word they are the reverse of."""
+    tokenizer, some = loaded.tokenizer, toy.held_out()[40:]
+    engine = PlainEngine(loaded.model, tokenizer.padding, heads=heads)
+    sources, targets = ([tokenizer.encode(pair[side]) for pair in some] for side in (0, 1))
+    limits = Limits(tokenizer.begin, tokenizer.end, [99] * len(some))
+    state = engine.start([[*source, tokenizer.end] for source in sources], looks=True)
+    right = []
+    for (source, target), one, source_ids in zip(
+        some, forced(engine, state, limits, targets, penalty=float), sources, strict=True
+    ):
+        assert one.looked_TK is not None
+        looked = one.looked_TK[read:][: len(one.ids), : len(source_ids) + 1].tolist()
+        found = align(source, tokenizer.spans(source_ids), target, tokenizer.spans(one.ids), looked)
+        last = len(found.source) - 1
+        links = {link.target: link.source for link in found.links}
+        right += [links.get(word) == last - word for word in range(len(found.target))]
+    return float(np.mean(right))
+
+
+def test_the_heads_that_are_chosen_find_the_words(loaded: Loaded, chosen: AligningHeads) -> None:
+    assert share_right(loaded, chosen.heads, read=chosen.read) > 0.9
+
+
+def test_they_are_better_than_all_heads_of_a_layer(loaded: Loaded, chosen: AligningHeads) -> None:
+    layers, heads = loaded.config.model.decoder_layers, loaded.config.model.heads
+    ours = share_right(loaded, chosen.heads, read=chosen.read)
+    for layer in range(layers):
+        every = [(layer, head) for head in range(heads)]
+        assert ours >= share_right(loaded, every, read=chosen.read)
+
+
+def test_no_head_is_chosen_twice(chosen: AligningHeads) -> None:
+    assert len({*chosen.heads}) == len(chosen.heads) > 0
+    assert 0 < chosen.quality <= 1

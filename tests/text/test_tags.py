@@ -1,0 +1,144 @@
+"""Tags: each comes out once, inside what it was inside, around the words that its words became."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from qkv.text.placing import by_words, put_tags
+from qkv.text.tags import take_tags
+from qkv.text.words import Span, words
+
+TAG = re.compile(r"<[^<>]*>")
+PIECES = st.sampled_from(["a", "b", "cd", " ", " ", "  ", "\n", "\n\n", ".", "<i/>", "<br>", "<br/>", "<!-- c -->"])
+OPENING = st.sampled_from(["<b>", "<i>", "<p>", "<0>"])
+
+
+def wrapped(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    pair = st.tuples(OPENING, inside).map(lambda two: f"{two[0]}{two[1]}{two[0].replace('<', '</')}")
+    return st.lists(st.one_of(inside, pair), max_size=5).map("".join)
+
+
+NESTED = st.recursive(st.one_of(PIECES, st.sampled_from(["a", "b c"])), wrapped, max_leaves=20)
+BROKEN = st.lists(st.one_of(PIECES, OPENING, st.sampled_from(["</b>", "</i>", "</p>", "</0>", "<a"]))).map("".join)
+TRANSLATIONS = st.lists(st.sampled_from(["x", "yz", "a", "cd", " ", " ", "\n", ",", "¿", "<"])).map("".join)
+SPANS = st.tuples(st.integers(-2, 12), st.integers(-2, 12)).map(lambda pair: Span(*pair))
+ALIGNMENTS = st.lists(st.tuples(SPANS, SPANS), max_size=12)
+
+
+def numbered(text: str) -> str:
+    """The text with a number in each tag, so that every tag is known again."""
+    numbers = iter(range(10**6))
+    return TAG.sub(lambda match: re.sub(r"^(</?[^\s/>]+)", rf"\1 n{next(numbers)}", match[0]), text)
+
+
+def families(text: str) -> dict[str, str | None]:
+    """Each tag of a text and the opening tag of the pair that it is inside of."""
+    tags = take_tags(text).tags
+    result: dict[str, str | None] = {}
+    path: list[str] = []
+    for number, tag in enumerate(tags):
+        if tag.partner is not None and tag.partner < number:
+            path.pop()
+        result[tag.text.strip()] = path[-1] if path else None
+        if tag.partner is not None and tag.partner > number:
+            path.append(tag.text.strip())
+    return result
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "pairs", "expected"),
+    [
+        ("The <b>red</b> house", "La maison rouge", [(0, 0), (1, 2), (2, 1)], "La maison <b>rouge</b>"),
+        ("The <b>red</b> house", "La maison rouge", [], "La <b>maison</b> rouge"),
+        ("<p>The red house</p>", "La maison rouge", [], "<p>La maison rouge</p>"),
+        ("<b>Hello</b>, world!", "Hallo, Welt!", [(0, 0), (1, 1)], "<b>Hallo,</b> Welt!"),
+        ("a <i><b>b</b> c</i>", "C B A", [(0, 2), (1, 1), (2, 0)], "<i>C <b>B</b></i> A"),
+        ("<b>a</b> <i>b</i>", "B A", [(0, 1), (1, 0)], "<i>B</i> <b>A</b>"),
+        ("<b>a</b> <i>b</i>", "A1 B A2", [(0, 0), (0, 2), (1, 1)], "<b>A1</b> <i>B</i> A2"),
+        ("one<br/>two", "eins zwei", [(0, 0), (1, 1)], "eins<br/>zwei"),
+        ("one <br/> two", "eins zwei", [(0, 0), (1, 1)], "eins <br/> zwei"),
+        ("one<br> two", "zwei drei eins", [(0, 2), (1, 0)], "zwei drei eins<br>"),
+        ("see <x/>this", "das hier sieh", [(0, 2), (1, 0)], "<x/>das hier sieh"),
+        ("H<sub>2</sub>O boils", "Es kocht H2O", [(0, 2), (1, 1)], "Es kocht H<sub>2</sub>O"),
+        ("H<sub>2</sub>O boils", "Es kocht Wasser", [(0, 2), (1, 1)], "Es kocht <sub>Wasser</sub>"),
+        ("click <b> here </b> now", "jetzt hier klicken", [(0, 2), (1, 1), (2, 0)], "jetzt <b> hier </b> klicken"),
+        ("a <b></b> b", "A B", [(0, 0), (1, 1)], "A <b></b> B"),
+        ("</b> a <b>", "A", [(0, 0)], "</b> A <b>"),
+        ("<0>a</0> and <1>b</1>", "B und A", [(0, 2), (1, 1), (2, 0)], "<1>B</1> und <0>A</0>"),
+        ("<b>a</b>", "", [], "<b></b>"),
+        ("no tags", "keine", [(0, 0)], "keine"),
+    ],
+)
+def test_tags_go_with_their_words(text: str, translation: str, pairs: list[tuple[int, int]], expected: str) -> None:
+    tagged = take_tags(text)
+    assert put_tags(translation, tagged, by_words(tagged.plain, translation, pairs)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a <b>b</b> c", "a b c"),
+        ("a <b> b </b> c", "a b c"),
+        ("<b> a </b>", "a"),
+        ("a<br>b", "a b"),
+        ("a</li><li>b", "a b"),
+        ("a<sub>b</sub>", "ab"),
+        ("<p>\na\n</p>\n", "\na\n\n"),
+        ("a <br/>\nb", "a\nb"),
+        ("x < y", "x < y"),
+    ],
+)
+def test_plain_text_reads_as_if_there_had_been_no_tags(text: str, plain: str) -> None:
+    assert take_tags(text).plain == plain
+
+
+@given(st.one_of(NESTED, BROKEN))
+@example("a<p><b>\n")
+def test_a_translation_that_changes_nothing_gives_the_text_back(text: str) -> None:
+    tagged = take_tags(text)
+    assert put_tags(tagged.plain, tagged, [(word, word) for word in words(tagged.plain)]) == text
+
+
+@given(st.one_of(NESTED, BROKEN).map(numbered), TRANSLATIONS, ALIGNMENTS)
+@settings(max_examples=300)
+def test_every_tag_comes_out_once_and_no_word_is_touched(
+    text: str, translation: str, alignment: list[tuple[Span, Span]]
+) -> None:
+    tagged = take_tags(text)
+    result = put_tags(translation, tagged, alignment)
+    taken = [tag.text.strip() for tag in tagged.tags]
+    assert sorted(TAG.findall(result)) == sorted(taken + TAG.findall(translation))
+    assert "".join(TAG.sub("", result).split()) == "".join(translation.split())
+
+
+@given(st.one_of(NESTED, BROKEN).map(numbered), TRANSLATIONS.filter(lambda text: "<" not in text), ALIGNMENTS)
+@settings(max_examples=300)
+def test_what_was_inside_what_stays_so(text: str, translation: str, alignment: list[tuple[Span, Span]]) -> None:
+    tagged = take_tags(text)
+    assert families(put_tags(translation, tagged, alignment)) == families(text)
+
+
+@given(NESTED, TRANSLATIONS, st.lists(st.tuples(st.integers(-1, 9), st.integers(-1, 9))))
+def test_numbers_of_words_that_do_not_exist_are_passed_over(
+    text: str, translation: str, pairs: list[tuple[int, int]]
+) -> None:
+    tagged = take_tags(text)
+    put_tags(translation, tagged, by_words(tagged.plain, translation, pairs))
+
+
+@pytest.mark.parametrize(
+    "part", ["<b>", "</b>", "<b>a</b> ", "<i/>", "<b>a ", "a</b> ", "<a", " <br> ", "a<br>", "<b></i>"]
+)
+def test_time_is_linear_whatever_the_tags(part: str) -> None:
+    text = part * 5_000
+    started = time.perf_counter()
+    tagged = take_tags(text)
+    spans = words(tagged.plain)
+    assert put_tags(tagged.plain, tagged, [(span, span) for span in spans]) == text
+    put_tags("x " * 5_000, tagged, [])
+    assert time.perf_counter() - started < 30

@@ -1,0 +1,24 @@
+"""Translators for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from qkv import Translator
+from qkv.config import SearchConfig
+from qkv.engines.plain import PlainEngine
+from qkv.models.build import build
+from qkv.text.subwords import Tokenizer
+from tests.toy import QUICK
+
+
+def untrained(
+    data: Path, warnings: list[str] | None = None, *, seed: int = 1, right_to_left: bool = False, **search: Any
+) -> Translator:
+    """A model that writes nonsense, and seldom ends by itself."""
+    tokenizer = Tokenizer.load(data / "tokenizer.model")
+    model = build(QUICK.model, tokenizer.size, seed=seed)
+    warn = warnings.append if warnings is not None else None
+    engine = PlainEngine(model.eval(), tokenizer.padding)
+    return Translator(engine, tokenizer, SearchConfig(**search), right_to_left=right_to_left, warn=warn)
