@@ -37,9 +37,6 @@ from qkv.prepare import Prepared
 from qkv.storage import replacing_directory
 from qkv.text.subwords import Tokenizer
 
-_BESIDE_WEIGHTS = 1 << 22
-"""Bytes of an exported model that are no weights, about."""
-
 
 def export(
     run: Path, output: Path, *, precision: str = "int8", shortlist: bool = True, data: Path | None = None
@@ -56,8 +53,8 @@ def export(
         if loaded.looks is None:
             loaded = loaded._replace(looks=learn_looks(loaded, prepared.corpus("train"), prepared.corpus("valid")))
         if shortlist:
-            always = [loaded.tokenizer.end]
-            expected = learn_shortlist(prepared.corpus("train"), loaded.tokenizer.size, always=always)
+            end = loaded.tokenizer.end
+            expected = learn_shortlist(prepared.corpus("train"), loaded.tokenizer.size, end=end)
     write_exported(output, loaded, precision=precision, shortlist=expected)
 
 
