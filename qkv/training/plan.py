@@ -19,7 +19,7 @@ from qkv.prepare.check import check_request
 from qkv.prepare.directory import Request, existing, require_space, space_needed
 from qkv.storage import readable_size
 from qkv.training.averaging import FINAL
-from qkv.training.loop import require_same_data
+from qkv.training.checkpoints import require_same_data
 from qkv.training.reports import require_tensorboard
 
 _FLOAT = 4

@@ -22,6 +22,7 @@ from qkv.config import to_json
 from qkv.errors import CheckpointError, ConfigError
 from qkv.prepare import prepare
 from qkv.training import train, train_prepared
+from qkv.training.checkpoints import Checkpoints
 from qkv.training.loop import _Training
 from tests import toy
 from tests.toy import QUICK
@@ -135,7 +136,7 @@ def test_killed_between_its_last_checkpoint_and_its_end_it_ends_anew(
     """The final weights of the shorter run are still there, and are not taken for those of the longer."""
     longer = QUICK.with_changes(training={"steps": 16})
     with monkeypatch.context() as patch:
-        patch.setattr(_Training, "finish", lambda _: 1 / 0)
+        patch.setattr(Checkpoints, "finish", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_prepared(toy_data, run, longer)
     assert checkpoint.read(run / "final").state["step"] == 12
