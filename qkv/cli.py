@@ -62,7 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"qkv: error: {message}", file=sys.stderr)
+    # Of several processes that train together, all find the same mistake in a command: one says so.
+    if os.environ.get("RANK", "0") == "0":
+        print(f"qkv: error: {message}", file=sys.stderr)
     return code
 
 

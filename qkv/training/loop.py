@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,10 +29,12 @@ from qkv.prepare import Prepared
 from qkv.storage import write_atomically
 from qkv.training.averaging import FINAL, MovingAverage
 from qkv.training.optimizer import build_optimizers, learning_rate
+from qkv.training.parallel import require_rows, trained
+from qkv.training.processes import Processes
 from qkv.training.reports import Log, ProgressLine, Window
 from qkv.training.step import Outcome, Step
 from qkv.training.validation import Validation
-from qkv.training.weights import Weights
+from qkv.training.weights import KeptWeights
 
 _NAMED_LINES = 5
 _AHEAD = 3
@@ -40,22 +42,27 @@ _AHEAD = 3
 _REMEMBERED = ("step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best")
 
 
-def train_run(config: Config, run: RunDirectory, prepared: Prepared) -> None:
+def train_run(config: Config, run: RunDirectory, prepared: Prepared, processes: Processes) -> None:
     """Trains until the steps are done, going on from the newest checkpoint where there is one."""
-    # A flipped byte in the ids would be learned without a word: reading them once is cheap beside training.
-    prepared.verify()
-    with run.held():
-        require_same_data(run, prepared)
-        run.begin(config)
-        write_atomically(run.tokenizer_file, prepared.tokenizer().model)
-        training = _Training.begin(config, run, prepared)
+    with ExitStack() as held:
+
+        def claim() -> None:
+            # A flipped byte in the ids would be learned without a word: reading them once is cheap beside training.
+            prepared.verify()
+            held.enter_context(run.held())
+            require_same_data(run, prepared)
+            run.begin(config)
+            write_atomically(run.tokenizer_file, prepared.tokenizer().model)
+
+        processes.by_first(claim)
+        training = _Training.begin(config, run, prepared, processes)
         try:
-            if training.finished():
+            if processes.by_first(training.finished):
                 training.line.say(f"{run.path} is finished; to go on, set training.steps above {training.step}")
                 return
             training.introduce()
             training.run_steps()
-            training.finish()
+            processes.by_first(training.finish)
         except torch.OutOfMemoryError as error:
             raise TrainingError(
                 f"the memory of {training.device} is full; --set training.accumulate="
@@ -99,9 +106,10 @@ class _Training:
     batches: Batches
     validation: Validation
     model: EncoderDecoder
-    weights: Weights
+    weights: KeptWeights
     optimizers: list[torch.optim.Optimizer]
     take_step: Step
+    processes: Processes
     device: torch.device
     precision: torch.dtype
     log: Log
@@ -126,7 +134,7 @@ class _Training:
     """When that began."""
 
     @classmethod
-    def begin(cls, config: Config, run: RunDirectory, prepared: Prepared) -> _Training:
+    def begin(cls, config: Config, run: RunDirectory, prepared: Prepared, processes: Processes) -> _Training:
         """A new run, or the one that the newest sound checkpoint tells of."""
         options = config.training
         tokenizer = prepared.tokenizer()
@@ -137,16 +145,18 @@ class _Training:
             Batches(prepared.corpus(name), width=width, rows_a_step=rows, marks=marks, seed=options.seed)
             for name in ("train", "valid")
         )
-        device = choose_device(options.device)
+        require_rows(rows, options, processes.count)
+        device = processes.own_device(choose_device(options.device))
+        processes.connect(device)
         model = build(config.model, tokenizer.size, seed=options.seed).to(device)
         precision = choose_precision(options.precision, device)
         fast = choose_kernels(options.kernels, device)
         if fast:
             hasten(model)
-        weights = Weights(model, precision)
+        model, weights, gradients = trained(options, model, precision, processes)
         products = {f"{name}.weight" for name, part in model.named_modules() if isinstance(part, nn.Linear)}
         optimizers = build_optimizers(options, weights.exact, products)
-        saved = run.newest_sound_checkpoint()
+        saved = _newest(run, processes)
         if saved is not None:
             _restore(saved, weights, optimizers)
         moving = _moving_average(config, weights, saved)
@@ -159,11 +169,15 @@ class _Training:
             model=model,
             weights=weights,
             optimizers=optimizers,
-            take_step=Step(config, model, weights, optimizers, moving, captured=fast),
+            # What the library adds for several processes cannot be captured.
+            take_step=Step(config, gradients, weights, optimizers, moving, captured=fast and processes.count == 1),
+            processes=processes,
             device=device,
             precision=precision,
-            log=Log(run.log, since_step=state.get("step", 0), tensorboard=options.tensorboard),
-            line=ProgressLine(options.steps),
+            log=Log(
+                run.log, since_step=state.get("step", 0), tensorboard=options.tensorboard, silent=not processes.first
+            ),
+            line=ProgressLine(options.steps, silent=not processes.first),
             moving=moving,
             prepared=prepared,
             tokenizer=tokenizer.fingerprint,
@@ -229,7 +243,7 @@ class _Training:
                 break
             # What was done beside training is not its time.
             self.clock = time.perf_counter()
-        if not self.run.checkpoints() or step_of(self.run.checkpoints()[-1]) != self.step:
+        if not self.processes.by_first(self._saved):
             self.save()
 
     def at(self, every: int) -> bool:
@@ -305,8 +319,8 @@ class _Training:
         self.window = Window()
 
     def validate(self) -> None:
-        with nullcontext() if self.moving is None else self.weights.replaced_by(self.moving.tensors):
-            values = self.validation.run(self.model)
+        with self.weights.replaced_by(self.weights.exact if self.moving is None else self.moving.tensors):
+            values = self.processes.by_first(lambda: self.validation.run(self.model))
         self.log.write("validation", self.step, **values, seconds=self.seconds)
         self.line.validation(self.step, values)
         if values["loss"] < (math.inf if self.best_loss is None else self.best_loss):
@@ -316,15 +330,23 @@ class _Training:
 
     def save(self) -> None:
         tensors: dict[str, Mapping[str, Tensor]] = {
-            "weights": self.weights.exact,
+            "weights": {name: self.weights.whole(name, one) for name, one in self.weights.exact.items()},
             "optimizer": _optimizer_tensors(self.weights, self.optimizers),
         }
         if self.moving is not None:
-            tensors["moving"] = self.moving.tensors
+            tensors["moving"] = {name: self.weights.whole(name, one) for name, one in self.moving.tensors.items()}
         options = self.config.training
         keep = max(options.keep_checkpoints, options.average_checkpoints)
-        self.run.save(self.step, tensors, self.state())
-        self.run.keep_only([*self.run.checkpoints()[-keep:], *self._final_checkpoints()])
+
+        def write_checkpoint() -> None:
+            self.run.save(self.step, tensors, self.state())
+            self.run.keep_only([*self.run.checkpoints()[-keep:], *self._final_checkpoints()])
+
+        self.processes.by_first(write_checkpoint)
+
+    def _saved(self) -> bool:
+        """Whether the newest checkpoint is that of the last step."""
+        return bool(self.run.checkpoints()) and step_of(self.run.checkpoints()[-1]) == self.step
 
     def state(self) -> dict[str, Any]:
         """What a resumed run must know beside its tensors."""
@@ -363,7 +385,7 @@ class _Training:
         steps = range(self.step, self.config.training.steps)
 
         def make(step: int) -> PairBatch:
-            batch = self.batches.of_step(step)
+            batch = self.batches.of_step(step, share=self.processes.rank, shares=self.processes.count)
             return batch.pinned() if self.device.type == "cuda" else batch
 
         with ThreadPoolExecutor(1) as maker:
@@ -374,23 +396,40 @@ class _Training:
                 yield batch
 
 
-def _moving_average(config: Config, weights: Weights, saved: Saved | None) -> MovingAverage | None:
+def _newest(run: RunDirectory, processes: Processes) -> Saved | None:
+    """The newest sound checkpoint; all processes read the one that the first has found sound."""
+    if processes.count == 1:
+        return run.newest_sound_checkpoint()
+    found: list[Saved] = []
+
+    def find() -> str | None:
+        saved = run.newest_sound_checkpoint()
+        found.extend([] if saved is None else [saved])
+        return None if saved is None else str(saved.directory)
+
+    directory = processes.by_first(find)
+    if directory is None:
+        return None
+    return found[0] if found else read(Path(directory))
+
+
+def _moving_average(config: Config, weights: KeptWeights, saved: Saved | None) -> MovingAverage | None:
     if config.training.final != "moving":
         return None
     moving = MovingAverage(weights.exact, config.training.moving_average)
     if saved is not None:
         for name, tensor in moving.tensors.items():
-            tensor.copy_(saved.tensors["moving"][name])
+            tensor.copy_(weights.share(name, saved.tensors["moving"][name]))
     return moving
 
 
-def _restore(saved: Saved, weights: Weights, optimizers: list[torch.optim.Optimizer]) -> None:
+def _restore(saved: Saved, weights: KeptWeights, optimizers: list[torch.optim.Optimizer]) -> None:
     try:
         weights.load(saved.tensors["weights"])
         remembered: dict[str, dict[str, Tensor]] = {name: {} for name in weights.exact}
         for key, tensor in saved.tensors["optimizer"].items():
             name, what = key.rsplit("/", 1)
-            remembered[name][what] = tensor.to(weights.exact[name].device)
+            remembered[name][what] = weights.share(name, tensor).to(weights.exact[name].device)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
@@ -399,10 +438,10 @@ def _restore(saved: Saved, weights: Weights, optimizers: list[torch.optim.Optimi
         raise CheckpointError(f"{saved.directory} does not fit the model of its run's config.json") from error
 
 
-def _optimizer_tensors(weights: Weights, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+def _optimizer_tensors(weights: KeptWeights, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
     """What the optimizers remember of each parameter, by name."""
     return {
-        f"{weights.name(parameter)}/{what}": tensor
+        f"{weights.name(parameter)}/{what}": weights.whole(weights.name(parameter), tensor)
         for optimizer in optimizers
         for parameter, state in optimizer.state.items()
         for what, tensor in state.items()
