@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ready
 WORKERS ?= auto
 
 .DELETE_ON_ERROR:
-.PHONY: help setup test check demo bench clean
+.PHONY: help setup test torture check demo bench clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -19,6 +19,9 @@ setup: $(STAMP) ## create .venv with everything a developer needs (PYTHON=python
 
 test: setup check ## check, then run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal
+
+torture: setup ## run the tests that take long: faults of all kinds, again and again
+	$(BIN)/python -m pytest -m torture -n $(WORKERS) --maxprocesses 16 --dist worksteal
 
 check: setup ## lint, formatting and types
 	$(BIN)/ruff check .

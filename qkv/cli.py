@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import qkv
 from qkv.config import Config, override_all, settings
-from qkv.errors import ConfigError, MissingExtraError, QkvError, StorageError, TextError
+from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, TextError
 from qkv.recipes import RECIPES, recipe
 from qkv.storage import replacing
 
@@ -31,11 +33,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Threads that wait for one another spin for milliseconds by default: where another process wants a core too, that
     # slows training down many times. OpenMP reads this when torch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    begun = time.monotonic()
     options = build_parser().parse_args(argv)
+    options.begun = begun
     try:
         options.run(options)
         # Here and not while Python ends: there, nobody would catch what goes wrong.
         print(end="", flush=True)
+    except Stopped as stopped:
+        print(f"qkv: {stopped}", file=sys.stderr)
+        return stopped.exit_code
     except QkvError as error:
         return _fail(str(error), error.exit_code)
     except ModuleNotFoundError as error:
@@ -76,7 +83,8 @@ def build_parser() -> argparse.ArgumentParser:
         "  qkv train train.en train.fr --recipe base --output run/\n"
         "  qkv translate run/ < in.en > out.fr\n"
         "  qkv evaluate run/ --source test.en --reference test.fr\n\n"
-        "exit codes: 0 done, 2 wrong usage or setting, 3 wrong data or storage, 4 training failed",
+        "exit codes: 0 done, 2 wrong usage or setting, 3 wrong data or storage, 4 training failed,\n"
+        "130 and 143 stopped by a signal, with all saved",
     )
     parser.add_argument("--version", action="version", version=f"qkv {qkv.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
@@ -148,11 +156,18 @@ def _add_train(commands: _Commands[_Parser]) -> None:
         "  qkv train train.en train.fr --recipe base --output run/\n"
         "  qkv train pairs.tsv.xz --recipe small --set training.steps=500 --output run/\n"
         "  qkv train --data data/ --recipe big --output run/\n"
+        "  qkv train train.en train.fr --recipe base --output run/ --max-time 25m\n"
         "  qkv train train.en train.fr --recipe base --dry-run",
     )
     _corpus_arguments(parser, required=False)
     parser.add_argument("--data", type=Path, metavar="DIR", help="data that `qkv prepare` wrote, instead of files")
     parser.add_argument("--output", type=Path, metavar="RUN", help="the run directory")
+    parser.add_argument(
+        "--max-time",
+        type=_seconds,
+        metavar="TIME",
+        help="save and stop before so much time has passed, such as 90s, 25m or 2h; the same command goes on",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the settings and what the run needs, and stop")
     parser.set_defaults(run=_train)
 
@@ -168,15 +183,30 @@ def _train(options: argparse.Namespace) -> None:
     from qkv.training import train, train_prepared
     from qkv.training.plan import plan_prepared_training, plan_training
 
+    deadline = None if options.max_time is None else options.begun + options.max_time
     others = {"valid": options.valid, "test": options.test, "tokenizer": options.tokenizer}
     if options.dry_run and options.data is not None:
         print(plan_prepared_training(options.data, options.output, config))
     elif options.dry_run:
         print(plan_training(options.files, options.output, config, **others))
     elif options.data is not None:
-        train_prepared(options.data, options.output, config)
+        train_prepared(options.data, options.output, config, deadline=deadline)
     else:
-        train(options.files, options.output, config, **others, say=lambda text: print(text, file=sys.stderr))
+        train(
+            options.files,
+            options.output,
+            config,
+            **others,
+            deadline=deadline,
+            say=lambda text: print(text, file=sys.stderr),
+        )
+
+
+def _seconds(text: str) -> float:
+    """How long `90s`, `25m` or `2h` is."""
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?[smh]", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 25m or 2h")
+    return float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
 
 
 def _refuse_with_data(options: argparse.Namespace) -> None:

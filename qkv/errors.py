@@ -35,5 +35,13 @@ class TrainingError(QkvError):
     exit_code = 4
 
 
+class Stopped(QkvError):  # noqa: N818 - nothing is wrong: somebody asked for it
+    """Work ended early because a signal asked for it, with everything saved."""
+
+    def __init__(self, message: str, *, code: int) -> None:
+        super().__init__(message)
+        self.exit_code = code
+
+
 class MissingExtraError(QkvError):
     """A command needs packages of an extra that is not installed."""

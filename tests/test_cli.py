@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import qkv
-from qkv.checkpoint import RunDirectory, read
+from qkv.checkpoint import RunDirectory, read, step_of
 from qkv.cli import main
 from qkv.config import settings
 from qkv.models.build import count_parameters
@@ -513,7 +513,7 @@ def test_a_closed_output_is_no_mistake() -> None:
     assert (ran.stderr, ran.returncode) == (b"", 0)
 
 
-def test_an_interrupt_is_one_line(tmp_path: Path, corpus: Path) -> None:
+def test_an_interrupt_saves_and_says_how_to_go_on(tmp_path: Path, corpus: Path) -> None:
     run = tmp_path / "run"
     arguments = ["train", corpus, "--output", run, *SMALL, *QUICKLY, "--set", "training.steps=100000"]
     with subprocess.Popen(
@@ -527,8 +527,10 @@ def test_an_interrupt_is_one_line(tmp_path: Path, corpus: Path) -> None:
         _, told = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in told
+    newest = step_of(RunDirectory(run).checkpoints()[-1])
     assert [line for line in told.splitlines() if line.startswith("qkv:")] == [
-        "qkv: error: stopped; the same command goes on where it can"
+        "qkv: stopping after this step, which is saved; interrupt again to leave at once",
+        f"qkv: stopped by SIGINT after step {newest}, which is saved; the same command goes on",
     ]
     assert not list((run / "checkpoints").glob("*.tmp"))
 

@@ -33,17 +33,26 @@ from qkv.training.parallel import require_rows, trained
 from qkv.training.processes import Processes
 from qkv.training.reports import Log, ProgressLine, Window
 from qkv.training.step import Outcome, Step
+from qkv.training.stopping import Stopping
 from qkv.training.validation import Validation
 from qkv.training.weights import KeptWeights
 
 _NAMED_LINES = 5
 _AHEAD = 3
 """Batches made while others are computed with."""
-_REMEMBERED = ("step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best")
+_SLOW_DISK = 50e6
+"""Bytes a second that any disk writes, for as long as nothing was written to this one."""
+_COPIES = 4
+"""Tensors of a weight's size in a checkpoint, at most: itself, two moments and a moving average."""
+_REMEMBERED = (
+    "step", "seconds", "skipped", "bad_steps", "best_loss", "best_step", "validations_since_best", "stopped_at",
+)  # fmt: skip
 
 
-def train_run(config: Config, run: RunDirectory, prepared: Prepared, processes: Processes) -> None:
-    """Trains until the steps are done, going on from the newest checkpoint where there is one."""
+def train_run(
+    config: Config, run: RunDirectory, prepared: Prepared, processes: Processes, *, deadline: float | None = None
+) -> None:
+    """Trains until the steps are done or it is to stop, going on from the newest checkpoint where there is one."""
     with ExitStack() as held:
 
         def claim() -> None:
@@ -55,13 +64,17 @@ def train_run(config: Config, run: RunDirectory, prepared: Prepared, processes: 
             write_atomically(run.tokenizer_file, prepared.tokenizer().model)
 
         processes.by_first(claim)
-        training = _Training.begin(config, run, prepared, processes)
+        training = _Training.begin(config, run, prepared, processes, Stopping(deadline))
         try:
             if processes.by_first(training.finished):
                 training.line.say(f"{run.path} is finished; to go on, set training.steps above {training.step}")
                 return
             training.introduce()
-            training.run_steps()
+            with training.stopping.listening():
+                training.run_steps()
+                if not training.done:
+                    training.line.say(processes.by_first(lambda: training.stopping.explain(training.step)))
+                    return
             processes.by_first(training.finish)
         except torch.OutOfMemoryError as error:
             raise TrainingError(
@@ -116,6 +129,7 @@ class _Training:
     line: ProgressLine
     moving: MovingAverage | None
     prepared: Prepared
+    stopping: Stopping
     tokenizer: str
     """The fingerprint of the tokenizer."""
     step: int = 0
@@ -128,13 +142,22 @@ class _Training:
     best_step: int | None = None
     """When the validation loss was the best one."""
     validations_since_best: int = 0
+    stopped_at: list[int] = field(default_factory=list)
+    """Steps that were saved only because training stopped there: a run that never stopped does not know of them."""
+    saved_step: int = 0
+    """The step after which the newest checkpoint was written; before the first there is nothing to save."""
+    asked_to_stop: bool = False
+    all_stop: bool = False
+    """Whether any of the processes had been asked to stop when the last step was begun whose outcome is known."""
     begun: _Begun | None = None
     """The step whose outcome has not been asked for yet."""
     clock: float = 0.0
     """When that began."""
 
     @classmethod
-    def begin(cls, config: Config, run: RunDirectory, prepared: Prepared, processes: Processes) -> _Training:
+    def begin(
+        cls, config: Config, run: RunDirectory, prepared: Prepared, processes: Processes, stopping: Stopping
+    ) -> _Training:
         """A new run, or the one that the newest sound checkpoint tells of."""
         options = config.training
         tokenizer = prepared.tokenizer()
@@ -180,11 +203,14 @@ class _Training:
             line=ProgressLine(options.steps, silent=not processes.first),
             moving=moving,
             prepared=prepared,
+            stopping=stopping,
             tokenizer=tokenizer.fingerprint,
         )
         for name in _REMEMBERED:
             setattr(training, name, state.get(name, getattr(training, name)))
         training.window = Window(state.get("window"))
+        training.saved_step = training.step
+        stopping.expect("save", sum(tensor.nbytes for tensor in weights.exact.values()) * _COPIES / _SLOW_DISK)
         return training
 
     @property
@@ -223,6 +249,9 @@ class _Training:
             return
         self.clock = time.perf_counter()
         for batch in self._prefetched():
+            if self._to_stop():
+                self.stop()
+                return
             self.update(batch)
             if not self.pause():
                 continue
@@ -243,8 +272,27 @@ class _Training:
                 break
             # What was done beside training is not its time.
             self.clock = time.perf_counter()
-        if not self.processes.by_first(self._saved):
+        if self.saved_step != self.step:
             self.save()
+
+    def stop(self) -> None:
+        """Saves the last step, so that training can go on right after it."""
+        self.account()
+        self.take_step.queue.wait()
+        if self.saved_step != self.step:
+            self.stopped_at.append(self.step)
+            self.save()
+
+    def _to_stop(self) -> bool:
+        """Whether to stop before the next step: several do when a step has told all that one of them is to."""
+        self.asked_to_stop = self.stopping.now(still_to_do=self._due_after(self.step + 1))
+        return self.asked_to_stop if self.processes.count == 1 else self.all_stop
+
+    def _due_after(self, step: int) -> tuple[str, ...]:
+        """What is done after a step, if training stops there."""
+        options = self.config.training
+        validates = step % options.validate_every == 0 or step == options.steps
+        return ("validation", "save") if validates else ("save",)
 
     def at(self, every: int) -> bool:
         return self.step % every == 0 or self.step == self.config.training.steps
@@ -257,7 +305,12 @@ class _Training:
     def update(self, batch: PairBatch) -> None:
         """Starts the next step, then sees what has come of the one before."""
         self.step += 1
-        begun = _Begun(self.step, batch.source_tokens, batch.target_tokens, self.take_step.begin(batch, self.step))
+        begun = _Begun(
+            self.step,
+            batch.source_tokens,
+            batch.target_tokens,
+            self.take_step.begin(batch, self.step, stop=self.asked_to_stop),
+        )
         self.account()
         self.begun = begun
 
@@ -270,6 +323,8 @@ class _Training:
         now = time.perf_counter()
         seconds, self.clock = now - self.clock, now
         self.seconds += seconds
+        self.stopping.took("step", seconds)
+        self.all_stop = outcome.stop
         if not outcome.finite:
             self._bad_step(begun.step, outcome)
             return
@@ -319,8 +374,10 @@ class _Training:
         self.window = Window()
 
     def validate(self) -> None:
+        begun = time.monotonic()
         with self.weights.replaced_by(self.weights.exact if self.moving is None else self.moving.tensors):
             values = self.processes.by_first(lambda: self.validation.run(self.model))
+        self.stopping.took("validation", time.monotonic() - begun)
         self.log.write("validation", self.step, **values, seconds=self.seconds)
         self.line.validation(self.step, values)
         if values["loss"] < (math.inf if self.best_loss is None else self.best_loss):
@@ -329,6 +386,7 @@ class _Training:
             self.validations_since_best += 1
 
     def save(self) -> None:
+        begun = time.monotonic()
         tensors: dict[str, Mapping[str, Tensor]] = {
             "weights": {name: self.weights.whole(name, one) for name, one in self.weights.exact.items()},
             "optimizer": _optimizer_tensors(self.weights, self.optimizers),
@@ -339,14 +397,15 @@ class _Training:
         keep = max(options.keep_checkpoints, options.average_checkpoints)
 
         def write_checkpoint() -> None:
+            there = {*map(step_of, self.run.checkpoints()), self.step}
+            self.stopped_at = [step for step in self.stopped_at if step in there]
             self.run.save(self.step, tensors, self.state())
-            self.run.keep_only([*self.run.checkpoints()[-keep:], *self._final_checkpoints()])
+            newest = self.run.checkpoints()[-1]
+            self.run.keep_only([newest, *self._lasting_checkpoints()[-keep:], *self._final_checkpoints()])
 
         self.processes.by_first(write_checkpoint)
-
-    def _saved(self) -> bool:
-        """Whether the newest checkpoint is that of the last step."""
-        return bool(self.run.checkpoints()) and step_of(self.run.checkpoints()[-1]) == self.step
+        self.saved_step = self.step
+        self.stopping.took("save", time.monotonic() - begun)
 
     def state(self) -> dict[str, Any]:
         """What a resumed run must know beside its tensors."""
@@ -375,10 +434,15 @@ class _Training:
 
     def _final_checkpoints(self) -> list[Path]:
         """What the final weights are made of: the last checkpoints up to the step the run ends at."""
-        checkpoints = self.run.checkpoints()
+        checkpoints = self._lasting_checkpoints()
         if self._ends_at in map(step_of, checkpoints):
             checkpoints = [one for one in checkpoints if step_of(one) <= self._ends_at]
         return checkpoints[-FINAL[self.config.training.final].count(self.config.training) :]
+
+    def _lasting_checkpoints(self) -> list[Path]:
+        """Those that are there, but for where training only stopped: the run ends as if it had not."""
+        passing = {*self.stopped_at}.difference([self.step] if self.done else [])
+        return [one for one in self.run.checkpoints() if step_of(one) not in passing]
 
     def _prefetched(self) -> Iterator[PairBatch]:
         """The batches of the steps to come, the next one made while the last one is computed with."""

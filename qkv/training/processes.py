@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +30,14 @@ _SOONEST, _LATEST = 0.001, 0.25
 _MEETING = timedelta(minutes=10)
 """How long processes wait for one another to come up: other machines may still be starting."""
 _BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
+
+
+class _Told(QkvError):  # noqa: N818 - it is no error of its own
+    """Another process has told what went wrong, or why all stop."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__("another process has told why all end")
+        self.exit_code = exit_code
 
 
 class Processes:
@@ -58,7 +68,7 @@ class Processes:
         pause = _SOONEST
         while not self._store.check([key]):
             if self._store.check([_TOLD]):
-                raise SystemExit(int(self._store.get(_TOLD)))
+                raise _Told(int(self._store.get(_TOLD)))
             time.sleep(pause)
             pause = min(2 * pause, _LATEST)
         return json.loads(self._store.get(key))
@@ -88,6 +98,9 @@ class Processes:
 
     def end(self, error: QkvError) -> NoReturn:
         """Ends this process; the one in which something went wrong first tells what it was."""
+        if threading.current_thread() is threading.main_thread():
+            # When one process ends, torchrun asks the others to, which would only spoil their exit codes.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if self._tells(error.exit_code):
             if self.first:
                 raise error

@@ -1,0 +1,93 @@
+"""When a run stops before its steps are done: because it is asked to by a signal, or because its time is up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from qkv.errors import Stopped
+from qkv.progress import duration
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_RECENT_STEPS = 100
+_CAUTION = 1.5
+"""What is still to be done may take this many times what it took before: disks and machines are shared."""
+
+
+class Stopping:
+    """Whether training is to stop after the step under way, and why."""
+
+    def __init__(self, deadline: float | None = None) -> None:
+        self._deadline = deadline
+        self._received: signal.Signals | None = None
+        self._interrupted = False
+        self._steps: deque[float] = deque(maxlen=_RECENT_STEPS)
+        self._expected: dict[str, float] = {}
+        self._longest: dict[str, float] = {}
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Inside, SIGINT and SIGTERM are requests to stop; a second SIGINT ends the process at once."""
+        # Python hands signals to the main thread alone. A signal that is ignored, as under nohup, stays ignored.
+        heard = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
+        before = {number: signal.getsignal(number) for number in heard}
+        try:
+            for number in (number for number, handler in before.items() if handler is not signal.SIG_IGN):
+                signal.signal(number, self._receive)
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _receive(self, number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT and self._interrupted:
+            # Not by an exception, which would wait for threads that write; what they leave half done is never read.
+            os.write(2, b"\nqkv: left at once; the same command goes on after the last checkpoint\n")
+            os._exit(128 + number)
+        self._received = self._received or signal.Signals(number)
+        if number == signal.SIGINT:
+            self._interrupted = True
+            os.write(2, b"\nqkv: stopping after this step, which is saved; interrupt again to leave at once\n")
+
+    def expect(self, what: str, seconds: float) -> None:
+        """Says how long something may take, which counts until it is known."""
+        self._expected[what] = seconds
+
+    def took(self, what: str, seconds: float) -> None:
+        """Remembers how long something took that will have to be done again before the end."""
+        if what == "step":
+            self._steps.append(seconds)
+        else:
+            self._longest[what] = max(seconds, self._longest.get(what, 0.0))
+
+    def now(self, *, still_to_do: tuple[str, ...]) -> bool:
+        """Whether to stop here, where one more step and these things afterwards would have to fit."""
+        return self._received is not None or self._time_is_up(still_to_do)
+
+    def _time_is_up(self, still_to_do: tuple[str, ...]) -> bool:
+        if self._deadline is None:
+            return False
+        needed = max(self._steps, default=0.0) + sum(self._seconds_of(what) for what in still_to_do)
+        return time.monotonic() + _CAUTION * needed >= self._deadline
+
+    def _seconds_of(self, what: str) -> float:
+        return self._longest.get(what, self._expected.get(what, 0.0))
+
+    def explain(self, step: int) -> str:
+        """Tells why training stopped here and how it goes on; raises `Stopped` where a signal asked for it."""
+        where = f"after step {step:,}, which is saved" if step else "before the first step"
+        if self._received is not None:
+            raise Stopped(
+                f"stopped by {self._received.name} {where}; the same command goes on", code=128 + self._received
+            )
+        if self._deadline is None:
+            # One of the processes that train together has heard it, and not this one.
+            raise Stopped(f"stopped by a signal to another process {where}; the same command goes on", code=143)
+        left = duration(max(0.0, self._deadline - time.monotonic()))
+        return f"stopped {where}, {left} before its time was up; the same command goes on"

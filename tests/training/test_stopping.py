@@ -1,0 +1,217 @@
+"""A run that is stopped is saved, says how to go on, and ends as if it had never stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qkv.checkpoint import RunDirectory, step_of
+from qkv.cli import main
+from qkv.errors import Stopped
+from qkv.training import train_prepared
+from qkv.training.loop import _Training
+from qkv.training.stopping import Stopping
+from tests import toy
+from tests.toy import QUICK, Command
+
+LONG = {"training.steps": 4000, "training.save_every": 1000, "training.validate_every": 1000}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    with toy.one_thread():
+        yield
+
+
+def stop_during(monkeypatch: pytest.MonkeyPatch, steps: dict[int, signal.Signals]) -> None:
+    """Sends this process a signal while it takes these steps, each of them once."""
+    sound = _Training.update
+
+    def update(training: _Training, batch: object) -> None:
+        sound(training, batch)  # type: ignore[arg-type]
+        number = steps.pop(training.step, None)
+        if number is not None:
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(_Training, "update", update)
+
+
+@pytest.mark.parametrize(
+    ("final", "number"), [("last", signal.SIGINT), ("checkpoints", signal.SIGTERM), ("moving", signal.SIGTERM)]
+)
+def test_a_stopped_run_ends_as_if_it_had_not_been(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, final: str, number: signal.Signals
+) -> None:
+    """Not even the mean of the last checkpoints shows that there were more of them."""
+    config = QUICK.with_changes(
+        model={"dropout": 0.3},
+        training={"final": final, "moving_average": 0.5, "keep_checkpoints": 2, "average_checkpoints": 3},
+    )
+    train_prepared(toy_data, tmp_path / "whole", config)
+    stop_during(monkeypatch, dict.fromkeys((1, 5, 6, 8, 11), number))
+    for step in (1, 5, 6, 8, 11):
+        with pytest.raises(Stopped, match=rf"{number.name} after step {step}, which is saved; the same") as stopped:
+            train_prepared(toy_data, tmp_path / "stopped", config)
+        assert stopped.value.exit_code == 128 + number
+        assert step_of(RunDirectory(tmp_path / "stopped").checkpoints()[-1]) == step
+    train_prepared(toy_data, tmp_path / "stopped", config)
+    assert toy.equal(toy.weights(tmp_path / "whole"), toy.weights(tmp_path / "stopped"))
+    assert toy.reports(tmp_path / "whole") == toy.reports(tmp_path / "stopped")
+    kept = [[one.name for one in RunDirectory(tmp_path / run).checkpoints()] for run in ("whole", "stopped")]
+    assert kept[0] == kept[1]
+
+
+def test_a_signal_in_the_last_step_lets_the_run_finish(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_during(monkeypatch, {12: signal.SIGTERM})
+    train_prepared(toy_data, tmp_path / "run", QUICK)
+    assert toy.weights(tmp_path / "run")
+
+
+def test_signals_are_as_before_when_training_is_over(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    stop_during(monkeypatch, {2: signal.SIGTERM})
+    with pytest.raises(Stopped):
+        train_prepared(toy_data, tmp_path / "run", QUICK)
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        stopping = Stopping()
+        with stopping.listening():
+            os.kill(os.getpid(), signal.SIGINT)
+            assert not stopping.now(still_to_do=())
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# The command itself
+
+
+def arguments(corpus: Path, run: Path, *more: str) -> list[str]:
+    settings = {
+        "model.width": 16, "model.heads": 2, "model.hidden": 24, "text.vocabulary": 320, "training.final": "last",
+        "training.schedule": "constant",
+        "training.device": "cpu", "training.tokens_per_batch": 160, "data.row_width": 32,
+        "training.validation_sentences": 2, **LONG,
+    }  # fmt: skip
+    changes = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+    return ["train", str(corpus), "--recipe", "tiny", "--output", str(run), *changes, *more]
+
+
+def started(corpus: Path, run: Path, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "qkv", *arguments(corpus, run, "--set", "training.report_every=1", *more)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def wait_for(process: subprocess.Popen[str], pattern: str) -> None:
+    """Returns when the process has said this."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if re.match(pattern, line):
+            return
+    raise AssertionError(f"it ended with {process.wait()} before it said {pattern!r}")
+
+
+def test_told_to_end_the_command_saves_says_how_to_go_on_and_ends_with_143(tmp_path: Path) -> None:
+    corpus = toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(120))
+    with started(corpus, tmp_path / "run") as process:
+        wait_for(process, "step 5 of")
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 143
+    (checkpoint,) = RunDirectory(tmp_path / "run").checkpoints()
+    assert told.splitlines()[-1] == (
+        f"qkv: stopped by SIGTERM after step {step_of(checkpoint)}, which is saved; the same command goes on"
+    )
+    assert "Traceback" not in told
+
+
+def test_a_second_interrupt_leaves_at_once(tmp_path: Path) -> None:
+    """In the middle of a step that takes seconds, so that the first one cannot have been obeyed yet."""
+    corpus = toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(120))
+    large = {"model.width": 128, "model.heads": 4, "model.hidden": 1024, "training.tokens_per_batch": 200_000}
+    changes = [part for name, value in large.items() for part in ("--set", f"{name}={value}")]
+    with started(corpus, tmp_path / "run", *changes) as process:
+        wait_for(process, ".* parameters on cpu")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        wait_for(process, "qkv: stopping after this step")
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told.splitlines()[-1] == "qkv: left at once; the same command goes on after the last checkpoint"
+    assert not RunDirectory(tmp_path / "run").learned
+
+
+def test_with_max_time_a_run_stops_in_time_and_goes_on(tmp_path: Path, command: Command) -> None:
+    corpus = toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(120))
+    begun = time.monotonic()
+    ran = command(*arguments(corpus, tmp_path / "run", "--max-time", "6s"))
+    assert (ran.code, time.monotonic() - begun < 7) == (0, True)
+    told = re.search(r"stopped after step ([\d,]+), which is saved, .* before its time was up; the same", ran.err)
+    assert told
+    steps = int(told[1].replace(",", ""))
+    assert 10 < steps < 4000
+    assert step_of(RunDirectory(tmp_path / "run").checkpoints()[-1]) == steps
+    assert not (tmp_path / "run" / "final").exists()
+    on = command(*arguments(corpus, tmp_path / "run", "--set", f"training.steps={steps + 3}"))
+    assert (on.code, f"going on after step {steps:,}" in on.err) == (0, True)
+    whole = command(*arguments(corpus, tmp_path / "whole", "--set", f"training.steps={steps + 3}"))
+    assert whole.code == 0
+    assert toy.equal(toy.weights(tmp_path / "run"), toy.weights(tmp_path / "whole"))
+
+
+def test_no_time_at_all_is_told(tmp_path: Path, toy_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train_prepared(toy_data, tmp_path / "run", QUICK, deadline=time.monotonic())
+    assert "stopped before the first step" in capsys.readouterr().err
+    assert not RunDirectory(tmp_path / "run").learned
+
+
+def test_time_for_one_more_step_and_what_comes_after_it_is_left() -> None:
+    def stops(deadline: float, *still_to_do: str) -> bool:
+        stopping = Stopping(time.monotonic() + deadline)
+        for seconds in (1.0, 9.0, 2.0):
+            stopping.took("step", seconds)
+        stopping.took("save", 20.0)
+        stopping.took("save", 10.0)
+        stopping.took("validation", 100.0)
+        return stopping.now(still_to_do=still_to_do)
+
+    # Half as much again as the longest of each: 1.5 * (9 + 20 + 100).
+    assert stops(43, "save") and not stops(44, "save")
+    assert stops(193, "validation", "save") and not stops(195, "validation", "save")
+
+
+def test_a_slow_step_long_ago_is_forgotten() -> None:
+    stopping = Stopping(time.monotonic() + 60)
+    stopping.took("step", 100.0)
+    assert stopping.now(still_to_do=())
+    for _ in range(100):
+        stopping.took("step", 0.1)
+    assert not stopping.now(still_to_do=())
+
+
+@pytest.mark.parametrize("text", ["25", "m", "-5m", "1d", "1:30", "", "1e3s", "5 m"])
+def test_a_time_that_is_none_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "corpus.tsv", f"--max-time={text}"])
+    assert ended.value.code == 2
+    assert "is not a time such as 90s, 25m or 2h" in capsys.readouterr().err
