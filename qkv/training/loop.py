@@ -355,7 +355,7 @@ class _Training:
             return
         lines = {bad: self.prepared.places(self.batches.lines_of_step(bad - 1)) for bad in self.bad_steps}
         path = self.run.path / f"bad-step-{step}.json"
-        write_atomically(path, json.dumps({"lines of each step": lines}).encode())
+        self.processes.by_first(lambda: write_atomically(path, json.dumps({"lines of each step": lines}).encode()))
         some = ", ".join(lines[step][:_NAMED_LINES])
         raise TrainingError(
             f"{len(self.bad_steps)} steps in a row had a loss or gradient that is not finite, the last one step "

@@ -127,7 +127,8 @@ def joined() -> Iterator[Processes]:
     if count == 1:
         yield Processes()
         return
-    processes = Processes(int(os.environ["RANK"]), count, _store(count))
+    store = _store(count)
+    processes = Processes(int(os.environ["RANK"]), count, store)
     try:
         yield processes
     except QkvError as error:

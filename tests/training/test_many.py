@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from qkv import checkpoint
 from qkv.checkpoint import RunDirectory
@@ -159,3 +161,30 @@ def test_what_goes_wrong_in_one_process_ends_all_and_is_told_once(tmp_path: Path
     code, said = faulty("refused", 3, toy_data, tmp_path / "run", STILL)
     assert code == 1
     assert said.count("qkv: error: ") == said.count("qkv: error: this process refuses\n") == 1
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("way", ["ddp", "fsdp"])
+def test_two_processes_learn_in_bfloat16_too(tmp_path: Path, toy_data: Path, alone: Path, way: str) -> None:
+    together(toy_data, tmp_path / "run", STILL.with_changes(training={"parallel": way, "precision": "bfloat16"}))
+    assert losses(tmp_path / "run") == pytest.approx(losses(alone), rel=0.02)
+    # What is kept is exact, whatever is computed with.
+    saved = checkpoint.read(RunDirectory(tmp_path / "run").checkpoints()[-1])
+    assert {tensor.dtype for group in saved.tensors.values() for tensor in group.values()} == {torch.float32}
+
+
+@pytest.mark.torture
+def test_a_signal_to_torchrun_stops_all_after_the_same_step(tmp_path: Path, toy_data: Path) -> None:
+    config = STILL.with_changes(training={"steps": 100_000, "save_every": 100_000, "validate_every": 100_000})
+    with start(["-m", "qkv", *arguments(toy_data, tmp_path / "run", config)]) as process:
+        while not (tmp_path / "run" / "log.jsonl").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    steps = re.findall(r"qkv: stopped by SIGTERM after step ([0-9,]+), which is saved", said)
+    assert len(steps) == 1
+    assert [path.name for path in RunDirectory(tmp_path / "run").checkpoints()] == [
+        f"step-{int(steps[0].replace(',', '')):07}"
+    ]
