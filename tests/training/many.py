@@ -39,9 +39,20 @@ def start(
     return subprocess.Popen(launcher, env=environment(**more), stderr=subprocess.PIPE, text=True, cwd=ROOT)
 
 
+def said_by(process: subprocess.Popen[str]) -> str:
+    """What torchrun and its processes said until they ended."""
+    try:
+        return process.communicate(timeout=120)[1]
+    except subprocess.TimeoutExpired:
+        # torchrun ends its processes, which outlive it otherwise.
+        process.terminate()
+        said = process.communicate()[1]
+        raise AssertionError(f"it did not end by itself: {said}") from None
+
+
 def together(data: Path, run: Path, config: Config, **options: Any) -> str:
     """Trains to the end in several processes; what they said."""
     with start(["-m", "qkv", *arguments(data, run, config)], **options) as process:
-        said = process.communicate(timeout=120)[1]
+        said = said_by(process)
     assert process.returncode == 0, said
     return said

@@ -16,7 +16,7 @@ from qkv.config import Config
 from qkv.training import train_prepared
 from tests import toy
 from tests.toy import QUICK
-from tests.training.many import ROOT, arguments, start, together
+from tests.training.many import ROOT, arguments, said_by, start, together
 
 STILL = QUICK.with_changes(
     model={"dropout": 0.0},
@@ -110,7 +110,7 @@ def faulty(
     """How training ended in which the second process has this fault at this step, and what was said."""
     command = [str(ROOT / "tests/training/faulty.py"), fault, str(step), *arguments(data, run, config)]
     with start(command, options=options) as process:
-        said = process.communicate(timeout=120)[1]
+        said = said_by(process)
     return process.returncode, said
 
 
@@ -181,7 +181,7 @@ def test_a_signal_to_torchrun_stops_all_after_the_same_step(tmp_path: Path, toy_
             assert process.poll() is None
             time.sleep(0.05)
         process.terminate()
-        said = process.communicate(timeout=60)[1]
+        said = said_by(process)
     assert process.returncode == 1
     steps = re.findall(r"qkv: stopped by SIGTERM after step ([0-9,]+), which is saved", said)
     assert len(steps) == 1
