@@ -37,7 +37,8 @@ from qkv.models.build import build
 from qkv.prepare import Prepared
 from qkv.recipes import recipe
 from qkv.training.optimizer import build_optimizers
-from qkv.training.step import Step
+from qkv.training.processes import Processes
+from qkv.training.step import Alone, Step
 from qkv.training.weights import Weights
 
 _SKIPPED = 50
@@ -154,7 +155,9 @@ def qkv_steps(config: Config, corpus: Corpus, vocabulary: int, tokens: int) -> I
     batches = Batches(corpus, width=width, rows_a_step=tokens // width, marks=_MARKS, seed=1)
     model = build(config.model, vocabulary, seed=1)
     weights = Weights(model, torch.float32)
-    step = Step(config, model, weights, build_optimizers(config.training, weights.exact, ()), None, captured=False)
+    gradients = Alone(model, weights, config.training.label_smoothing, Processes())
+    optimizers = build_optimizers(config.training, weights.exact, ())
+    step = Step(config, gradients, weights, optimizers, None, captured=False)
     number = 0
     while True:
         batch = batches.of_step(number)

@@ -74,7 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    tell(f"qkv: error: {message}")
+    # Of several processes that train together, all find the same mistake in a command: one says so.
+    if os.environ.get("RANK", "0") == "0":
+        tell(f"qkv: error: {message}")
     return code
 
 

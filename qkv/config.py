@@ -175,6 +175,8 @@ class TrainingConfig:
     kernels: Literal["auto", "fast", "plain"] = "auto"
     """On a GPU, parts written for it and a step that is one graph; or the plain ones, which are slower."""
     device: str = "auto"
+    parallel: Literal["auto", "none", "ddp", "fsdp"] = "auto"
+    """How several processes train together: each with all weights (ddp, which auto takes), or with a part of them."""
     seed: int = 1
     tensorboard: bool = False
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from qkv.checkpoint import RunDirectory, final_state, read, step_of, write
+from qkv.checkpoint import RunDirectory, Saved, final_state, read, step_of, write
 from qkv.config import TrainingConfig
 from qkv.errors import CheckpointError, StorageError
 from qkv.prepare import Prepared
@@ -14,14 +17,34 @@ from qkv.training.averaging import FINAL
 from qkv.training.divergence import Setback, place_to_go_on
 from qkv.training.history import History
 from qkv.training.learner import Learner
+from qkv.training.processes import Processes
 from qkv.training.reports import Log, ProgressLine
 from qkv.training.saving import Keeping, Saver, Written
 from qkv.training.stopping import Stopping
 
 _SLOW_DISK = 50e6
 """Bytes a second that any disk writes, for as long as nothing was written to this one."""
-_COPIES = 4
-"""Tensors of a weight's size in a checkpoint, at most: itself, two moments and a moving average."""
+_BYTES = 4 * 4
+"""Of a parameter in a checkpoint, at most: itself, two moments and a moving average, in float32."""
+
+
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
+
+
+def newest_saved(run: RunDirectory, processes: Processes) -> Saved | None:
+    """The newest sound checkpoint; all processes read the one that the first has found sound."""
+    found: list[Saved] = []
+
+    def find() -> str | None:
+        saved = run.newest_sound_checkpoint()
+        found.extend([] if saved is None else [saved])
+        return None if saved is None else str(saved.directory)
+
+    directory = processes.by_first(find)
+    if directory is None:
+        return None
+    return found[0] if found else read(Path(directory))
 
 
 def require_same_data(run: RunDirectory, prepared: Prepared) -> None:
@@ -37,11 +60,25 @@ def require_same_data(run: RunDirectory, prepared: Prepared) -> None:
         raise CheckpointError(f"{directory} was trained on other data; use that, or another --output")
 
 
+def _by_first(
+    work: Callable[Concatenate[Checkpoints, _Given], _Answer],
+) -> Callable[Concatenate[Checkpoints, _Given], _Answer]:
+    """Of several processes the first does this; all wait for it, and get what it returns."""
+
+    @wraps(work)
+    def asked(self: Checkpoints, /, *given: _Given.args, **options: _Given.kwargs) -> _Answer:
+        answer: _Answer = self.processes.by_first(lambda: work(self, *given, **options))
+        return answer
+
+    return asked
+
+
 @dataclass
 class Checkpoints:
-    """What lies on disk of a run, and what comes to lie there."""
+    """What lies on disk of a run, and what comes to lie there: only the first process knows, and only it writes."""
 
     options: TrainingConfig
+    processes: Processes
     run: RunDirectory
     learner: Learner
     history: History
@@ -57,19 +94,16 @@ class Checkpoints:
     def __post_init__(self) -> None:
         self.saved_step = self.history.step
         self._saver = Saver(self.run)
-        size = sum(tensor.nbytes for tensor in self.learner.weights.exact.values())
-        self.stopping.expect("save", size * _COPIES / _SLOW_DISK)
+        parameters = sum(parameter.numel() for parameter in self.learner.model.parameters())
+        self.stopping.expect("save", parameters * _BYTES / _SLOW_DISK)
 
     def save(self) -> None:
         """Has the checkpoint of this step written while training goes on, where there is room for it."""
-        self.look_after(wait=True)
-        try:
+        if self._ready():
             self._begin()
-        except StorageError as error:
-            self._say_unsaved(error)
 
     def look_after(self, *, wait: bool) -> None:
-        """Tells what came of the last checkpoint, where that is known, or waits for it."""
+        """Tells what came of the last checkpoint, where that is known already or is to be waited for."""
         try:
             self._note(self._saver.outcome(wait=wait))
         except StorageError as error:
@@ -80,14 +114,15 @@ class Checkpoints:
 
         Where training is `only_stopping`, the run ends as if this checkpoint had never been.
         """
-        self.look_after(wait=True)
-        if self.saved_step == self.history.step:
+        if self._newest() == self.history.step:
             return
         if only_stopping:
             self.history.stopped_at.append(self.history.step)
+        self._sync_log()
         self._begin()
-        self._note(self._saver.outcome(wait=True))
+        self._finish_save()
 
+    @_by_first
     def go_back(self, setback: Setback) -> int:
         """Removes what was saved since the trouble began, so that this run goes on from before, killed or not."""
         self.look_after(wait=True)
@@ -97,6 +132,7 @@ class Checkpoints:
         self.run.keep_only(one for one in self.run.checkpoints() if step_of(one) <= until)
         return until
 
+    @_by_first
     def give_up(self, useless: int | None) -> str:
         """Removes the checkpoint that led to nothing but trouble; tells where the run could go on from."""
         self.look_after(wait=True)
@@ -104,6 +140,7 @@ class Checkpoints:
         checkpoints = self.run.checkpoints()
         return f"step {step_of(checkpoints[-1]):,}, the last one saved" if checkpoints else "the beginning"
 
+    @_by_first
     def finished(self) -> bool:
         """Whether nothing is left to do: no step to take, and the final weights are there."""
         try:
@@ -112,6 +149,7 @@ class Checkpoints:
         except CheckpointError:
             return False
 
+    @_by_first
     def finish(self) -> None:
         """Writes the final weights."""
         checkpoints, how = self._keeping().final(self.run.checkpoints()), self.options.final
@@ -126,12 +164,40 @@ class Checkpoints:
         """Waits until nothing is being written any more."""
         self._saver.close()
 
-    def _begin(self) -> None:
+    @_by_first
+    def _ready(self) -> bool:
+        """Whether a checkpoint can be begun: none is being written, and the log is on disk."""
+        self.look_after(wait=True)
+        try:
+            self.log.sync()
+        except StorageError as error:
+            self._say_unsaved(error)
+            return False
+        return True
+
+    @_by_first
+    def _newest(self) -> int:
+        """The step of the newest checkpoint, once nothing is being written."""
+        self.look_after(wait=True)
+        return self.saved_step
+
+    @_by_first
+    def _sync_log(self) -> None:
         self.log.sync()
-        history = self.history
+
+    @_by_first
+    def _finish_save(self) -> None:
+        self._note(self._saver.outcome(wait=True))
+
+    def _begin(self) -> None:
+        """Copies what is to be saved; where weights are in parts, each process gives its own."""
+        tensors, history = self.learner.tensors(), self.history
+        if not self.processes.first:
+            deque(tensors, maxlen=0)
+            return
         there = {*map(step_of, self.run.checkpoints()), history.step}
         history.stopped_at = [step for step in history.stopped_at if step in there]
-        self._saver.begin(history.step, self.learner.tensors(), self._state(), self._keeping())
+        self._saver.begin(history.step, tensors, self._state(), self._keeping())
 
     def _note(self, written: Written | None) -> None:
         if written is not None:

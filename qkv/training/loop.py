@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
@@ -18,14 +19,17 @@ from qkv.checkpoint import MAY_CHANGE, RunDirectory
 from qkv.config import Config, settings
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches, Marks
+from qkv.devices import choose_device
 from qkv.errors import TrainingError
 from qkv.prepare import Prepared
 from qkv.storage import write_atomically
-from qkv.training.checkpoints import Checkpoints, require_same_data
+from qkv.training.checkpoints import Checkpoints, newest_saved, require_same_data
 from qkv.training.divergence import SLOWER, Diverged, Setback
 from qkv.training.history import History
 from qkv.training.learner import Learner
 from qkv.training.optimizer import learning_rate
+from qkv.training.parallel import require_rows
+from qkv.training.processes import Processes
 from qkv.training.reports import Log, ProgressLine, Window
 from qkv.training.step import Outcome
 from qkv.training.stopping import Stopping
@@ -36,18 +40,26 @@ _AHEAD = 3
 """Batches made while others are computed with."""
 
 
-def train_run(config: Config, run: RunDirectory, prepared: Prepared, *, deadline: float | None = None) -> None:
+def train_run(
+    config: Config, run: RunDirectory, prepared: Prepared, processes: Processes, *, deadline: float | None = None
+) -> None:
     """Trains until the steps are done or it is to stop, going on from the newest checkpoint where there is one."""
-    # A flipped byte in the ids would be learned without a word: reading them once is cheap beside training.
-    prepared.verify()
-    with run.held():
-        require_same_data(run, prepared)
-        run.begin(config)
-        write_atomically(run.tokenizer_file, prepared.tokenizer().model)
+    with ExitStack() as held:
+
+        def claim() -> None:
+            # A flipped byte in the ids would be learned without a word: reading them once is cheap beside training.
+            prepared.verify()
+            held.enter_context(run.held())
+            require_same_data(run, prepared)
+            run.begin(config)
+            write_atomically(run.tokenizer_file, prepared.tokenizer().model)
+
+        processes.by_first(claim)
+        processes.connect(processes.own_device(choose_device(config.training.device)))
         stopping = Stopping(deadline)
-        setback = _attempt(_Training.begin(config, run, prepared, stopping))
+        setback = _attempt(_Training.begin(config, run, prepared, processes, stopping))
         while setback is not None:
-            setback = _attempt(_Training.begin(config, run, prepared, stopping, setback))
+            setback = _attempt(_Training.begin(config, run, prepared, processes, stopping, setback))
 
 
 def _attempt(training: _Training) -> Setback | None:
@@ -60,9 +72,9 @@ def _attempt(training: _Training) -> Setback | None:
         training.introduce()
         with training.stopping.listening():
             training.run_steps()
-        if not training.done:
-            line.say(training.stopping.explain(training.step))
-            return None
+            if not training.done:
+                line.say(training.explain())
+                return None
         training.checkpoints.finish()
     except Diverged as diverged:
         training.go_back(diverged.setback)
@@ -98,6 +110,7 @@ class _Training:
     config: Config
     run: RunDirectory
     prepared: Prepared
+    processes: Processes
     batches: Batches
     validation: Validation
     learner: Learner
@@ -110,6 +123,10 @@ class _Training:
     """The step after which this attempt began."""
     gone_back: bool
     """Whether it began because the one before had gone wrong."""
+    asked: float = 0.0
+    """What asks this process to stop."""
+    all_asked: float = 0.0
+    """What asked all of them together when the last step was begun whose outcome is known."""
     begun: _Begun | None = None
     """The step whose outcome has not been asked for yet."""
     clock: float = 0.0
@@ -121,6 +138,7 @@ class _Training:
         config: Config,
         run: RunDirectory,
         prepared: Prepared,
+        processes: Processes,
         stopping: Stopping,
         setback: Setback | None = None,
     ) -> _Training:
@@ -130,19 +148,22 @@ class _Training:
         marks = Marks(tokenizer.padding, tokenizer.begin, tokenizer.end)
         width = config.data.row_width
         rows = options.tokens_per_batch // width
+        require_rows(rows, options, processes.count)
         batches, held_out = (
             Batches(prepared.corpus(name), width=width, rows_a_step=rows, marks=marks, seed=options.seed)
             for name in ("train", "valid")
         )
-        learner = Learner.begin(config, tokenizer.size)
-        saved = run.newest_sound_checkpoint()
+        learner = Learner.begin(config, tokenizer.size, processes)
+        saved = newest_saved(run, processes)
         if saved is not None:
             run.require_settings(config, saved)
             learner.restore(saved)
         history = History.of({} if saved is None else saved.state)
         known = history.rollbacks if setback is None else setback.number - 1
-        log = Log(run.log, since_step=history.step, rollbacks=known, tensorboard=options.tensorboard)
-        line = ProgressLine(options.steps)
+        silent = not processes.first
+        board = options.tensorboard
+        log = Log(run.log, since_step=history.step, rollbacks=known, tensorboard=board, silent=silent)
+        line = ProgressLine(options.steps, silent=silent)
         if setback is not None:
             history.go_on_after(setback)
             log.write("rollback", history.step, **setback.report())
@@ -156,11 +177,12 @@ class _Training:
             config=config,
             run=run,
             prepared=prepared,
+            processes=processes,
             batches=batches,
             validation=Validation.load(prepared.directory, held_out, tokenizer, config),
             learner=learner,
             history=history,
-            checkpoints=Checkpoints(options, run, learner, history, belongs_to, log, line, stopping),
+            checkpoints=Checkpoints(options, processes, run, learner, history, belongs_to, log, line, stopping),
             log=log,
             line=line,
             stopping=stopping,
@@ -187,8 +209,9 @@ class _Training:
         device, precision = self.learner.device, str(self.learner.precision).removeprefix("torch.")
         parameters = sum(parameter.numel() for parameter in self.learner.model.parameters())
         where = str(device) if device.type == "cpu" else torch.cuda.get_device_name(device)
+        together = f" in {self.processes.count} processes" if self.processes.count > 1 else ""
         self.line.say(
-            f"{parameters:,} parameters on {where} in {precision}; "
+            f"{parameters:,} parameters on {where} in {precision}{together}; "
             f"{len(self.batches.rows):,} rows of {self.config.data.row_width} positions, {self.batches.fill:.1%} full"
         )
         if self.step:
@@ -203,7 +226,7 @@ class _Training:
             return
         self.clock = time.perf_counter()
         for batch in self._prefetched():
-            if self.stopping.now(still_to_do=self._due_after(self.step + 1)):
+            if self._to_stop():
                 self.stop()
                 return
             self.update(batch)
@@ -237,12 +260,27 @@ class _Training:
         self.learner.take_step.queue.wait()
         self.checkpoints.save_last(only_stopping=True)
 
-    def _due_after(self, step: int) -> tuple[str, ...]:
-        """What is done after a step, if training stops there; after the last, the final weights are written too."""
+    def explain(self) -> str:
+        """Why training stopped, which the first process tells."""
+        told: str = self.processes.by_first(lambda: self.stopping.explain(self.step, self.all_asked))
+        return told
+
+    def _to_stop(self) -> bool:
+        """Whether to stop before the next step: several do when a step has told all that one of them is to."""
+        self.asked = self.stopping.asked(still_to_do=self._still_to_do())
+        if self.processes.count == 1:
+            self.all_asked = self.asked
+        return self.all_asked > 0
+
+    def _still_to_do(self) -> tuple[str, ...]:
+        """What would be done if training went on here and stopped as soon as it can."""
         options = self.config.training
-        last = step == options.steps
-        validates = last or step % options.validate_every == 0
-        return ("validation",) * validates + ("save",) + ("save",) * last
+        # What came of a step is asked for when the next one has begun.
+        steps = range(self.step + 1, self.step + (2 if self.processes.count == 1 else 3))
+        last = options.steps in steps
+        validates = last or any(step % options.validate_every == 0 for step in steps)
+        # After the last step, the final weights are written too.
+        return ("step",) * len(steps) + ("validation",) * validates + ("save",) + ("save",) * last
 
     def at(self, every: int) -> bool:
         return self.step % every == 0 or self.step == self.config.training.steps
@@ -255,7 +293,7 @@ class _Training:
     def update(self, batch: PairBatch) -> None:
         """Starts the next step, then sees what has come of the one before."""
         self.history.step += 1
-        outcome = self.learner.take_step.begin(batch, self.step, rate_factor=self.history.rate_factor)
+        outcome = self.learner.take_step.begin(batch, self.step, rate_factor=self.history.rate_factor, stop=self.asked)
         begun = _Begun(self.step, batch.source_tokens, batch.target_tokens, outcome)
         self.account()
         self.begun = begun
@@ -271,6 +309,7 @@ class _Training:
         seconds, self.clock = now - self.clock, now
         history.seconds += seconds
         self.stopping.took("step", seconds)
+        self.all_asked = max(self.all_asked, outcome.stop)
         if not outcome.finite:
             self._bad_step(begun.step, outcome)
             return
@@ -305,7 +344,7 @@ class _Training:
             return
         lines = {bad: self.prepared.places(self.batches.lines_of_step(bad - 1)) for bad in history.bad_steps}
         path = self.run.path / f"bad-step-{step}.json"
-        write_atomically(path, json.dumps({"lines of each step": lines}).encode())
+        self.processes.by_first(lambda: write_atomically(path, json.dumps({"lines of each step": lines}).encode()))
         some = ", ".join(lines[step][:_NAMED_LINES])
         reason = (
             f"{len(history.bad_steps)} steps in a row had a loss or gradient that is not finite, the last one step "
@@ -356,7 +395,7 @@ class _Training:
     def validate(self) -> None:
         begun = time.monotonic()
         with self.learner.with_best_weights():
-            values = self.validation.run(self.learner.model)
+            values = self.processes.by_first(lambda: self.validation.run(self.learner.model))
         self.stopping.took("validation", time.monotonic() - begun)
         self.log.write("validation", self.step, **values, seconds=self.history.seconds)
         self.line.validation(self.step, values)
@@ -369,7 +408,7 @@ class _Training:
         steps = range(self.step, self.config.training.steps)
 
         def make(step: int) -> PairBatch:
-            batch = self.batches.of_step(step)
+            batch = self.batches.of_step(step, share=self.processes.rank, shares=self.processes.count)
             return batch.pinned() if self.learner.device.type == "cuda" else batch
 
         with ThreadPoolExecutor(1) as maker:

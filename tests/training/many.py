@@ -1,0 +1,58 @@
+"""Training started as several processes that compute on the CPU, as torchrun starts them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from qkv.config import Config, settings
+
+ROOT = Path(__file__).parents[2]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+
+
+def arguments(data: Path, run: Path, config: Config) -> list[str]:
+    """What `qkv train` is told to train so."""
+    plain = dict(settings(Config()))
+    settled = ("text.", "data.")
+    changes = [
+        f"--set={name}={'none' if value is None else value}"
+        for name, value in settings(config)
+        if value != plain[name] and not name.startswith(settled)
+    ]
+    return ["train", f"--data={data}", f"--output={run}", *changes]
+
+
+def environment(**more: str) -> dict[str, str]:
+    # A thread each: to the last bit, sums depend on how many there are.
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **more}
+
+
+def start(
+    command: list[str], *, processes: int = 2, options: tuple[str, ...] = (), **more: str
+) -> subprocess.Popen[str]:
+    """torchrun with this command: a module and its arguments, or a file and its arguments."""
+    launcher = [*TORCHRUN, "--standalone", f"--nproc-per-node={processes}", *options, *command]
+    return subprocess.Popen(launcher, env=environment(**more), stderr=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def said_by(process: subprocess.Popen[str]) -> str:
+    """What torchrun and its processes said until they ended."""
+    try:
+        return process.communicate(timeout=120)[1]
+    except subprocess.TimeoutExpired:
+        # torchrun ends its processes, which outlive it otherwise.
+        process.terminate()
+        said = process.communicate()[1]
+        raise AssertionError(f"it did not end by itself: {said}") from None
+
+
+def together(data: Path, run: Path, config: Config, **options: Any) -> str:
+    """Trains to the end in several processes; what they said."""
+    with start(["-m", "qkv", *arguments(data, run, config)], **options) as process:
+        said = said_by(process)
+    assert process.returncode == 0, said
+    return said
