@@ -47,7 +47,7 @@ class Learner(NamedTuple):
             hasten(model)
         model, weights, gradients = trained(options, model, precision, processes)
         products = [f"{name}.weight" for name, part in model.named_modules() if isinstance(part, nn.Linear)]
-        optimizers = build_optimizers(options, weights.exact, products)
+        optimizers = build_optimizers(options, weights.exact, products, weights.matrices)
         moving = MovingAverage(weights.exact, options.moving_average) if options.final == "moving" else None
         # What the library adds for several processes cannot be captured.
         captured = fast and processes.count == 1

@@ -63,11 +63,6 @@ def _sharded(options: TrainingConfig, model: EncoderDecoder, precision: torch.dt
     # Importing it takes a second.
     from qkv.training.sharded import shard
 
-    if options.optimizer == "muon":
-        raise ConfigError(
-            "training.optimizer=muon needs whole matrices, which training.parallel=fsdp cuts into parts; "
-            "use training.parallel=ddp or training.optimizer=adamw"
-        )
     return Trained(*shard(model, precision, options.label_smoothing, processes))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -19,6 +19,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from qkv.data.batch import PairBatch
 from qkv.layers.block import Block
 from qkv.models.encoder_decoder import EncoderDecoder
+from qkv.training.muon import Matrices
 from qkv.training.objective import Objective
 from qkv.training.processes import Processes
 
@@ -85,10 +86,15 @@ class ShardedWeights:
             with torch.no_grad():
                 self.exact[name] = nn.Parameter(parameter.to_local())
         self._names: dict[Tensor, str] = {parameter: name for name, parameter in self.exact.items()}
+        self.matrices: Matrices = _Cut(self)
 
     def name(self, parameter: Tensor) -> str:
         """Of one of the exact weights."""
         return self._names[parameter]
+
+    def shape(self, name: str) -> torch.Size:
+        """Of a whole weight."""
+        return self._parameters[name].shape
 
     def forget_gradients(self) -> None:
         for parameter in self._parameters.values():
@@ -148,3 +154,21 @@ class ShardedWeights:
             yield
         finally:
             self._whole.to("cpu")
+
+
+class _Cut:
+    """Matrices of which this process keeps some rows: all compute with the whole, and each takes its rows of that."""
+
+    def __init__(self, weights: ShardedWeights) -> None:
+        self._weights = weights
+
+    def shape(self, parameter: Tensor) -> torch.Size:
+        return self._weights.shape(self._weights.name(parameter))
+
+    def whole(self, parameters: Sequence[Tensor], part_NDF: Tensor) -> Tensor:
+        weights, parts = self._weights, zip(parameters, part_NDF, strict=True)
+        return torch.stack([weights.whole(weights.name(parameter), part_DF) for parameter, part_DF in parts])
+
+    def share(self, parameters: Sequence[Tensor], whole_NDF: Tensor) -> Sequence[Tensor]:
+        weights, wholes = self._weights, zip(parameters, whole_NDF, strict=True)
+        return [weights.share(weights.name(parameter), whole_DF) for parameter, whole_DF in wholes]

@@ -9,12 +9,17 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from qkv.training.muon import UNCUT, Matrices
+
 
 class KeptWeights(Protocol):
     """The weights of a model that learns, as far as a process keeps them."""
 
     exact: dict[str, nn.Parameter]
     """What the optimizers work on, in float32: all of each weight, or this process's part of it."""
+
+    matrices: Matrices
+    """How Muon finds the whole of a matrix."""
 
     def name(self, parameter: Tensor) -> str:
         """Of one of the exact weights."""
@@ -37,6 +42,8 @@ class KeptWeights(Protocol):
 
 class Weights:
     """In float32 both are the same tensors; in a narrower precision the model's are a copy, made anew each step."""
+
+    matrices: Matrices = UNCUT
 
     def __init__(self, model: nn.Module, precision: torch.dtype) -> None:
         self.narrow = precision != torch.float32

@@ -81,6 +81,18 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, toy_data: Path, alone
     assert ours.state.keys() == theirs.state.keys()
 
 
+def test_muon_moves_matrices_in_parts_as_it_moves_whole_ones(tmp_path: Path, toy_data: Path) -> None:
+    """Three processes: the rows of no matrix can be divided evenly among them."""
+    config = STILL.with_changes(training={"steps": 8, "optimizer": "muon", "weight_decay": 0.1, "parallel": "fsdp"})
+    train_prepared(toy_data, tmp_path / "alone", config)
+    together(toy_data, tmp_path / "run", config, processes=3)
+    assert losses(tmp_path / "run") == approximately(losses(tmp_path / "alone"))
+    saved = [checkpoint.read(RunDirectory(tmp_path / run).checkpoints()[-1]).tensors for run in ("run", "alone")]
+    for group, tensors in saved[1].items():
+        for name, tensor in tensors.items():
+            torch.testing.assert_close(saved[0][group][name], tensor, rtol=1e-3, atol=1e-4)
+
+
 def changing(data: Path, run: Path, ways: list[str | None]) -> None:
     """Trains to the end in stages of equal length, each in one process (None) or in two (how they share the work)."""
     for number, way in enumerate(ways, start=1):

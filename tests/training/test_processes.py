@@ -38,10 +38,6 @@ def test_several_processes_are_refused_where_one_was_asked_for() -> None:
     assert refused(parallel="none") == "training.parallel=none is for one process, and 2 were started; try auto"
 
 
-def test_muon_is_refused_where_matrices_are_cut() -> None:
-    assert "use training.parallel=ddp or training.optimizer=adamw" in refused(parallel="fsdp", optimizer="muon")
-
-
 def test_every_process_needs_a_row_for_each_part() -> None:
     require_rows(6, TrainingConfig(accumulate=3), 2)
     with pytest.raises(ConfigError, match="a step has 5 rows, too few for 2 processes with 3 parts each"):
