@@ -53,7 +53,7 @@ MAY_CHANGE = {
     "training.steps", "training.save_every", "training.keep_checkpoints", "training.validate_every",
     "training.validation_sentences", "training.report_every", "training.patience", "training.average_checkpoints",
     "training.tolerated_bad_steps", "training.tolerated_rise", "training.rollbacks", "training.device",
-    "training.parallel", "training.kernels", "training.tensorboard",
+    "training.parallel", "training.accumulate", "training.kernels", "training.tensorboard",
     "training.learning_rate", "training.warmup_steps", "training.clip",
     "search.beam", "search.length_penalty", "search.extra_length", "search.batch_tokens", "search.longest_source",
 }  # fmt: skip
