@@ -167,6 +167,19 @@ class RunDirectory:
                 differences = ", ".join(f"{name} was {before[name]}, now {now[name]}" for name in changed)
                 raise ConfigError(f"{self.path} was begun with other settings ({differences}); use another --output")
 
+    def settled(self, config: Config) -> Config:
+        """The settings, with the batch that this run has found to fit where that is left to it."""
+        if config.training.tokens_per_batch != "auto":
+            return config
+        _, state = self.newest_state()
+        found = state.get("settings", {}).get("training.tokens_per_batch")
+        if found is None and self.config_file.exists():
+            kept = self.config()
+            # A run that has learned nothing yet and is begun again with other settings finds out anew.
+            if self.learned or kept.with_changes(training={"tokens_per_batch": "auto"}) == config:
+                found = kept.training.tokens_per_batch
+        return config if found is None else config.with_changes(training={"tokens_per_batch": found})
+
     def require_model(self, model: ModelConfig, directory: Path, state: Mapping[str, Any]) -> None:
         """The settings of the model must be those its weights were learned with: many change no tensor's shape."""
         now = dataclasses.asdict(model)

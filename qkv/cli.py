@@ -74,10 +74,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    # Of several processes that train together, all find the same mistake in a command: one says so.
-    if os.environ.get("RANK", "0") == "0":
+    if _speaks():
         tell(f"qkv: error: {message}")
     return code
+
+
+def _speaks() -> bool:
+    """Of several processes that train together, all find the same mistake and make the same plan: one says so."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -190,10 +194,14 @@ def _train(options: argparse.Namespace) -> None:
 
     deadline = None if options.max_time is None else options.begun + options.max_time
     others = {"valid": options.valid, "test": options.test, "tokenizer": options.tokenizer}
-    if options.dry_run and options.data is not None:
-        print(plan_prepared_training(options.data, options.output, config))
-    elif options.dry_run:
-        print(plan_training(options.files, options.output, config, **others))
+    if options.dry_run:
+        plan = (
+            plan_training(options.files, options.output, config, **others)
+            if options.data is None
+            else plan_prepared_training(options.data, options.output, config)
+        )
+        if _speaks():
+            print(plan)
     elif options.data is not None:
         train_prepared(options.data, options.output, config, deadline=deadline)
     else:

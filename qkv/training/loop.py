@@ -6,9 +6,7 @@ import dataclasses
 import json
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
@@ -18,13 +16,15 @@ import torch
 from qkv.checkpoint import MAY_CHANGE, RunDirectory
 from qkv.config import Config, settings
 from qkv.data.batch import PairBatch
-from qkv.data.batches import Batches, Marks
-from qkv.devices import choose_device
+from qkv.data.batches import Batches
+from qkv.devices import choose_device, release_memory
 from qkv.errors import TrainingError
 from qkv.prepare import Prepared
 from qkv.storage import write_atomically
 from qkv.training.checkpoints import Checkpoints, newest_saved, require_same_data
 from qkv.training.divergence import SLOWER, Diverged, Setback
+from qkv.training.feeding import batches_of, prefetched
+from qkv.training.fitting import fitted
 from qkv.training.history import History
 from qkv.training.learner import Learner
 from qkv.training.optimizer import learning_rate
@@ -36,8 +36,6 @@ from qkv.training.stopping import Stopping
 from qkv.training.validation import Validation
 
 _NAMED_LINES = 5
-_AHEAD = 3
-"""Batches made while others are computed with."""
 
 
 def train_run(
@@ -46,20 +44,28 @@ def train_run(
     """Trains until the steps are done or it is to stop, going on from the newest checkpoint where there is one."""
     with ExitStack() as held:
 
-        def claim() -> None:
+        def claim() -> int | str:
             # A flipped byte in the ids would be learned without a word: reading them once is cheap beside training.
             prepared.verify()
             held.enter_context(run.held())
             require_same_data(run, prepared)
-            run.begin(config)
+            return run.settled(config).training.tokens_per_batch
+
+        def begin() -> None:
+            run.begin(settled)
             write_atomically(run.tokenizer_file, prepared.tokenizer().model)
 
-        processes.by_first(claim)
-        processes.connect(processes.own_device(choose_device(config.training.device)))
+        tokens = processes.by_first(claim)
+        device = processes.own_device(choose_device(config.training.device))
+        processes.connect(device)
+        settled = fitted(config.with_changes(training={"tokens_per_batch": tokens}), processes, prepared)
+        processes.by_first(begin)
         stopping = Stopping(deadline)
-        setback = _attempt(_Training.begin(config, run, prepared, processes, stopping))
+        setback = _attempt(_Training.begin(settled, run, prepared, processes, stopping))
         while setback is not None:
-            setback = _attempt(_Training.begin(config, run, prepared, processes, stopping, setback))
+            # There may be no room for two.
+            release_memory(device)
+            setback = _attempt(_Training.begin(settled, run, prepared, processes, stopping, setback))
 
 
 def _attempt(training: _Training) -> Setback | None:
@@ -145,14 +151,8 @@ class _Training:
         """A new run, or the one that the newest sound checkpoint tells of, with what a setback changes in it."""
         options = config.training
         tokenizer = prepared.tokenizer()
-        marks = Marks(tokenizer.padding, tokenizer.begin, tokenizer.end)
-        width = config.data.row_width
-        rows = options.tokens_per_batch // width
-        require_rows(rows, options, processes.count)
-        batches, held_out = (
-            Batches(prepared.corpus(name), width=width, rows_a_step=rows, marks=marks, seed=options.seed)
-            for name in ("train", "valid")
-        )
+        require_rows(config.rows_a_step, options, processes.count)
+        batches, held_out = (batches_of(config, prepared, name) for name in ("train", "valid"))
         learner = Learner.begin(config, tokenizer.size, processes)
         saved = newest_saved(run, processes)
         if saved is not None:
@@ -225,7 +225,8 @@ class _Training:
         if self.done:
             return
         self.clock = time.perf_counter()
-        for batch in self._prefetched():
+        steps = range(self.step, options.steps)
+        for batch in prefetched(self.batches, steps, self.processes, self.learner.device):
             if self._to_stop():
                 self.stop()
                 return
@@ -402,18 +403,3 @@ class _Training:
         if not math.isfinite(values["loss"]):
             self._diverge(f"the validation loss after step {self.step:,} is not finite", self.step, self.step - 1)
         self.history.validated(values["loss"])
-
-    def _prefetched(self) -> Iterator[PairBatch]:
-        """The batches of the steps to come, the next one made while the last one is computed with."""
-        steps = range(self.step, self.config.training.steps)
-
-        def make(step: int) -> PairBatch:
-            batch = self.batches.of_step(step, share=self.processes.rank, shares=self.processes.count)
-            return batch.pinned() if self.learner.device.type == "cuda" else batch
-
-        with ThreadPoolExecutor(1) as maker:
-            coming = deque(maker.submit(make, step) for step in steps[:_AHEAD])
-            for step in steps:
-                batch = coming.popleft().result()
-                coming.append(maker.submit(make, step + _AHEAD))
-                yield batch

@@ -85,7 +85,7 @@ class Processes:
 
     def connect(self, device: torch.device) -> None:
         """From here on, the processes can add up what lies on their devices."""
-        if self._store is not None:
+        if self._store is not None and not distributed.is_initialized():
             distributed.init_process_group(
                 _BACKENDS[device.type], store=self._store, rank=self.rank, world_size=self.count
             )
@@ -95,6 +95,20 @@ class Processes:
         if self.count > 1:
             distributed.all_reduce(tensor)
         return tensor
+
+    def least(self, number: int, device: torch.device) -> int:
+        """The smallest of what they give, each its own."""
+        if self.count == 1:
+            return number
+        tensor = torch.tensor(number, device=device)
+        distributed.all_reduce(tensor, distributed.ReduceOp.MIN)
+        return int(tensor)
+
+    def sharing(self, device: torch.device) -> int:
+        """How many of them share the memory of this process's device; where nobody has told, it may be all."""
+        if self.count == 1 or device.type != "cpu":
+            return 1
+        return int(os.environ.get("LOCAL_WORLD_SIZE", self.count))
 
     def end(self, error: QkvError) -> NoReturn:
         """Ends this process; the one in which something went wrong first tells what it was."""
