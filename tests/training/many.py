@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from qkv.config import Config, settings
+from qkv.data.batch import PairBatch
+from qkv.training.loop import _Training
 
 ROOT = Path(__file__).parents[2]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -42,7 +48,7 @@ def start(
 def said_by(process: subprocess.Popen[str]) -> str:
     """What torchrun and its processes said until they ended."""
     try:
-        return process.communicate(timeout=120)[1]
+        return process.communicate(timeout=600)[1]
     except subprocess.TimeoutExpired:
         # torchrun ends its processes, which outlive it otherwise.
         process.terminate()
@@ -56,3 +62,27 @@ def together(data: Path, run: Path, config: Config, **options: Any) -> str:
         said = said_by(process)
     assert process.returncode == 0, said
     return said
+
+
+def record_sentences(folder: Path) -> None:
+    """From here on, this process writes down which rows it sees at every step."""
+    sound = _Training.update
+    place = folder / f"rank-{os.environ.get('RANK', '0')}"
+
+    def update(training: _Training, batch: PairBatch) -> None:
+        rows = [hashlib.sha256(str(row.tolist()).encode()).hexdigest() for row in batch.label_RW]
+        with place.open("a") as file:
+            file.write(json.dumps([training.step + 1, rows]) + "\n")
+        sound(training, batch)
+
+    pytest.MonkeyPatch().setattr(_Training, "update", update)
+
+
+def sentences(folder: Path) -> dict[int, list[str]]:
+    """What was written down: the rows of every step, those of all processes together."""
+    found: dict[int, list[str]] = {}
+    for part in sorted(folder.iterdir()):
+        for line in part.read_text().splitlines():
+            step, rows = json.loads(line)
+            found.setdefault(step, []).extend(rows)
+    return {step: sorted(rows) for step, rows in found.items()}

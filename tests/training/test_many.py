@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,11 +10,13 @@ import torch
 
 from qkv import checkpoint
 from qkv.checkpoint import RunDirectory
-from qkv.config import Config
+from qkv.prepare import Prepared
 from qkv.training import train_prepared
+from qkv.training.footprint import Footprint
 from tests import toy
+from tests.torture.several import ended, faulty
 from tests.toy import QUICK
-from tests.training.many import ROOT, arguments, said_by, start, together
+from tests.training.many import together
 
 STILL = QUICK.with_changes(
     model={"dropout": 0.0},
@@ -93,74 +93,12 @@ def test_muon_moves_matrices_in_parts_as_it_moves_whole_ones(tmp_path: Path, toy
             torch.testing.assert_close(saved[0][group][name], tensor, rtol=1e-3, atol=1e-4)
 
 
-def changing(data: Path, run: Path, ways: list[str | None]) -> None:
-    """Trains to the end in stages of equal length, each in one process (None) or in two (how they share the work)."""
-    for number, way in enumerate(ways, start=1):
-        config = STILL.with_changes(training={"steps": 20 * number // len(ways), "parallel": way or "auto"})
-        if way is None:
-            train_prepared(data, run, config)
-        else:
-            together(data, run, config)
-
-
-def test_the_number_of_processes_may_change_on_the_way(tmp_path: Path, toy_data: Path, alone: Path) -> None:
-    changing(toy_data, tmp_path / "run", [None, "ddp", None])
-    assert losses(tmp_path / "run")[7:] == approximately(losses(alone)[7:])
-    apart = [(one - toy.weights(alone)[name]).norm() for name, one in toy.weights(tmp_path / "run").items()]
-    assert max(apart) < 1e-2
-
-
-def test_the_way_to_share_the_work_may_change_too(tmp_path: Path, toy_data: Path, alone: Path) -> None:
-    changing(toy_data, tmp_path / "run", [None, "fsdp", "ddp", "fsdp", None])
-    assert losses(tmp_path / "run") == approximately(losses(alone))
-
-
-def faulty(
-    fault: str, step: int, data: Path, run: Path, config: Config, *, options: tuple[str, ...] = ()
-) -> tuple[int, str]:
-    """How training ended in which the second process has this fault at this step, and what was said."""
-    command = [str(ROOT / "tests/training/faulty.py"), fault, str(step), *arguments(data, run, config)]
-    with start(command, options=options) as process:
-        said = said_by(process)
-    return process.returncode, said
-
-
-@pytest.mark.parametrize("way", ["ddp", "fsdp"])
-def test_a_step_that_is_not_finite_in_one_process_is_left_out_by_all(tmp_path: Path, toy_data: Path, way: str) -> None:
-    config = STILL.with_changes(training={"steps": 8, "parallel": way})
-    code, said = faulty("no number", 3, toy_data, tmp_path / "run", config)
-    assert code == 0, said
-    assert [report["step"] for report in toy.reports(tmp_path / "run", "skipped")] == [3]
-    assert said.count("step 3 left out") == 1
-    assert [report["step"] for report in toy.reports(tmp_path / "run", "train")] == [1, 2, 4, 5, 6, 7, 8]
-    assert "1 steps were left out" in said
-
-
-def test_a_lost_process_is_started_again_and_the_run_ends_the_same(tmp_path: Path, toy_data: Path, alone: Path) -> None:
-    code, said = faulty("lost", 8, toy_data, tmp_path / "run", STILL, options=("--max-restarts=1",))
-    assert code == 0, said
-    assert "going on after step 5" in said
-    assert losses(tmp_path / "run") == approximately(losses(alone))
-
-
-@pytest.mark.parametrize("way", ["ddp", "fsdp"])
-def test_a_run_that_lost_a_process_is_that_which_did_not_to_the_last_bit(
-    tmp_path: Path, toy_data: Path, way: str
-) -> None:
-    config = STILL.with_changes(model={"dropout": 0.2}, training={"steps": 12, "parallel": way})
-    together(toy_data, tmp_path / "whole", config)
-    code, said = faulty("lost", 8, toy_data, tmp_path / "lost", config, options=("--max-restarts=1",))
-    assert code == 0, said
-    assert toy.reports(tmp_path / "lost") == toy.reports(tmp_path / "whole")
-    assert toy.equal(toy.weights(tmp_path / "lost"), toy.weights(tmp_path / "whole"))
-
-
 def test_a_signal_to_one_process_stops_all_after_the_same_step(tmp_path: Path, toy_data: Path, alone: Path) -> None:
     config = STILL.with_changes(training={"save_every": 20})
-    code, said = faulty("asked", 4, toy_data, tmp_path / "run", config)
+    code, said = faulty(toy_data, tmp_path / "run", config, "asked", steps="4")
     # torchrun has an exit code of its own, and tells those of its processes.
     assert code == 1
-    assert {*re.findall(r"rank *: ([01]).*\n *exitcode *: (-?\d+)", said)} == {("0", "143"), ("1", "143")}, said
+    assert ended(said) == [(0, "143"), (1, "143")], said
     assert said.count("qkv: stopped by a signal to another process after step 5, which is saved") == 1
     assert [path.name for path in RunDirectory(tmp_path / "run").checkpoints()] == ["step-0000005"]
     train_prepared(toy_data, tmp_path / "run", config)
@@ -168,7 +106,7 @@ def test_a_signal_to_one_process_stops_all_after_the_same_step(tmp_path: Path, t
 
 
 def test_what_goes_wrong_in_one_process_ends_all_and_is_told_once(tmp_path: Path, toy_data: Path) -> None:
-    code, said = faulty("refused", 3, toy_data, tmp_path / "run", STILL)
+    code, said = faulty(toy_data, tmp_path / "run", STILL, "refused", steps="3")
     assert code == 1
     assert said.count("qkv: error: ") == said.count("qkv: error: this process refuses\n") == 1
 
@@ -182,17 +120,16 @@ def test_two_processes_learn_in_bfloat16_too(tmp_path: Path, toy_data: Path, alo
     assert {tensor.dtype for group in saved.tensors.values() for tensor in group.values()} == {torch.float32}
 
 
-def test_a_signal_to_torchrun_stops_all_after_the_same_step(tmp_path: Path, toy_data: Path) -> None:
-    config = STILL.with_changes(training={"steps": 100_000, "save_every": 100_000, "validate_every": 100_000})
-    with start(["-m", "qkv", *arguments(toy_data, tmp_path / "run", config)]) as process:
-        while not (tmp_path / "run" / "log.jsonl").exists():
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.terminate()
-        said = said_by(process)
-    assert process.returncode == 1
-    steps = re.findall(r"qkv: stopped by SIGTERM after step ([0-9,]+), which is saved", said)
-    assert len(steps) == 1
-    assert [path.name for path in RunDirectory(tmp_path / "run").checkpoints()] == [
-        f"step-{int(steps[0].replace(',', '')):07}"
-    ]
+def test_the_batch_of_several_is_what_fits_the_least_of_them(tmp_path: Path, toy_data: Path) -> None:
+    """Each counts on its part of what this machine has; the second has less."""
+    config = STILL.with_changes(training={"steps": 4, "tokens_per_batch": "auto"})
+    code, said = faulty(toy_data, tmp_path / "run", config, "little memory")
+    assert code == 0, said
+    tokens = RunDirectory(tmp_path / "run").config().training.tokens_per_batch
+    assert said.count(f"training.tokens_per_batch is {tokens:,}, which is ") == 1
+    footprint = Footprint.of(Prepared.open(toy_data).applied_to(config), processes=2)
+    rows = (0.6 * 8_500_000 - footprint.fixed - footprint.checkpoint) // footprint.row
+    assert tokens == 2 * rows * 32
+    # The same command goes on with it, in one process too.
+    train_prepared(toy_data, tmp_path / "run", config.with_changes(training={"steps": 6}))
+    assert RunDirectory(tmp_path / "run").config().training.tokens_per_batch == tokens
