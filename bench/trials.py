@@ -5,8 +5,9 @@
     python -m bench.trials --list
 
 Each trial is `qkv train` with settings of its own. First its speed is measured alone, over some steps that are thrown
-away; then it gets as many steps as fit the time. So trials may run beside one another (--at-once), and what one GPU's
-time buys is compared, not what a busy GPU gave. One JSON line a trial goes to --output.
+away (once for all trials that do the same work a step); then it gets as many steps as fit the time. So trials may run
+beside one another (--at-once), and what one GPU's time buys is compared, not what a busy GPU gave. One JSON line a
+trial goes to --output.
 """
 
 from __future__ import annotations
@@ -58,7 +59,6 @@ TRIALS: dict[str, dict[str, Any]] = {
     "Muon 6e-3, pre-norm, silent": {**PRE, **MUON, "model.initial": "silent"},
     "Muon 6e-3, pre-norm, rotary": {**PRE, **MUON, "model.positions": "rotary"},
     "Muon 6e-3, pre-norm, normed queries and keys": {**PRE, **MUON, "model.query_key_norm": "rms"},
-    "Muon 4e-3, pre-norm, half the batch": {**PRE, **MUON, **HALF, "training.learning_rate": 4e-3},
     "Muon 6e-3, modern": {**MODERN, **MUON},
     "Muon 6e-3, modern, silent": {**MODERN, **MUON, "model.initial": "silent"},
     "Muon 6e-3, modern, no dropout": {**MODERN, **MUON, "model.dropout": 0.0},
@@ -71,6 +71,8 @@ TRIALS: dict[str, dict[str, Any]] = {
     "Muon 9e-3, modern": {**MODERN, **MUON, "training.learning_rate": 9e-3},
     "AdamW 2e-3, modern": {**MODERN, "training.optimizer": "adamw", "training.learning_rate": 2e-3},
 }  # fmt: skip
+COSTS_NOTHING = {"model.initial", "training.learning_rate", "training.weight_decay", "training.decay_from"}
+"""Settings that change what a step learns, but not what it does."""
 _PROBE = {"training.steps": 150, "training.validate_every": 10**6, "training.validation_sentences": 0}
 
 
@@ -79,7 +81,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only trials with one of these in their name")
     parser.add_argument("--data", type=Path, help="a directory that qkv prepare wrote")
     parser.add_argument("--seconds", type=float, default=50.0, help="of the GPU for each trial (default: 50)")
-    parser.add_argument("--at-once", type=int, default=2, help="trials that run beside one another (default: 2)")
+    parser.add_argument("--at-once", type=int, default=3, help="trials that run beside one another (default: 3)")
     parser.add_argument("--output", type=Path, default=Path("trials.jsonl"))
     parser.add_argument("--list", action="store_true", help="show the trials and stop")
     options = parser.parse_args()
@@ -88,7 +90,7 @@ def main() -> None:
         print("\n".join(chosen))
         return
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(options.at_once) as pool:
-        steps = {name: steps_in(options, Path(directory), name) for name in chosen}
+        steps = steps_in_time(options, Path(directory), chosen)
         for result in pool.map(lambda name: trial(options, Path(directory), name, steps[name]), chosen):
             with options.output.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(result) + "\n")
@@ -99,12 +101,19 @@ def _wanted(name: str, parts: list[str]) -> bool:
     return not parts or any(part in name for part in parts)
 
 
-def steps_in(options: argparse.Namespace, directory: Path, name: str) -> int:
-    """How many steps of this trial fit the time, by the speed of its last steps alone on the GPU."""
-    run = directory / f"probe-{list(TRIALS).index(name)}"
-    log = train(options, run, {**COMMON, **TRIALS[name], **_PROBE})
-    before, last = [line for line in log if line["kind"] == "train"][-2:]
-    return int(options.seconds * (last["step"] - before["step"]) / (last["seconds"] - before["seconds"]))
+def steps_in_time(options: argparse.Namespace, directory: Path, chosen: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """How many steps of each trial fit the time, by the speed of its kind's last steps alone on the GPU."""
+    found: dict[tuple[tuple[str, Any], ...], int] = {}
+    steps = {}
+    for name, settings in chosen.items():
+        kind = tuple(sorted((key, value) for key, value in settings.items() if key not in COSTS_NOTHING))
+        if kind not in found:
+            log = train(options, directory / f"probe-{len(found)}", {**COMMON, **settings, **_PROBE})
+            before, last = [line for line in log if line["kind"] == "train"][-2:]
+            a_second = (last["step"] - before["step"]) / (last["seconds"] - before["seconds"])
+            found[kind] = int(options.seconds * a_second)
+        steps[name] = found[kind]
+    return steps
 
 
 def trial(options: argparse.Namespace, directory: Path, name: str, steps: int) -> dict[str, Any]:
