@@ -37,6 +37,9 @@ from qkv.prepare import Prepared
 from qkv.storage import replacing_directory
 from qkv.text.subwords import Tokenizer
 
+_BESIDE_WEIGHTS = 1 << 22
+"""Bytes of an exported model that are no weights, about."""
+
 
 def export(
     run: Path, output: Path, *, precision: str = "int8", shortlist: bool = True, data: Path | None = None
