@@ -14,11 +14,12 @@ from torch import nn
 
 from qkv.config import Config
 from qkv.data.batch import PairBatch
+from qkv.devices import Captured
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training.averaging import MovingAverage
 from qkv.training.objective import translation_loss
 from qkv.training.optimizer import learning_rate
-from qkv.training.queue import AtOnce, Captured, GpuQueue, Queue
+from qkv.training.queue import AtOnce, GpuQueue, Queue
 from qkv.training.weights import Weights
 
 
