@@ -114,7 +114,7 @@ def _translate(options: argparse.Namespace) -> None:
                 done += len(texts)
                 _tell_cut_off(cut_off)
         except RuleError as error:
-            raise ConfigError(f"line {done + error.sentence + 1}: {error}") from error
+            raise RuleError(done + error.sentence, "line") from error
         except TextError as error:
             before = "nothing is written" if options.output else f"the {done:,} lines before it are translated"
             raise TextError(f"{error}; {before}") from error
