@@ -1,94 +1,69 @@
-"""Translating tokens/s on this machine's CPU: qkv's search and transformers' generate(), same weights, float32.
+"""Translating tokens/s on this machine's CPU: qkv's engines and their peers side by side, from the same weights.
 
     python -m bench.translate_speed                   # base, 37,000 subwords
-    python -m bench.translate_speed --recipe C-width256 --vocabulary 8000
+    python -m bench.translate_speed --recipe C-width256 --vocabulary 8000 --batches 1 32 --rounds 5
 
-Sources of 30 tokens in batches of 32, 30 tokens written for each: the weights are random, so nothing ends by itself,
-and both systems write the same number of tokens (their translations are compared too). Batches of both take turns, so
-that a noisy machine disturbs both alike; compare only the ratios.
+Sources of 30 tokens, 30 tokens written for each: the weights are random, so nothing ends by itself, and all systems
+write the same number of tokens. Their batches take turns, so that a noisy machine disturbs all alike; compare only the
+ratios. A shortlist cannot be learned from random weights: it is made up, as large as a learned one.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
-import torch
 
-from bench.marian import BEGIN, END, PADDING, marian
-from qkv.convert.marian import from_marian
-from qkv.engines.plain import PlainEngine
-from qkv.models.build import assemble, quicken
-from qkv.models.encoder_decoder import EncoderDecoder
-from qkv.recipes import recipe
-from qkv.search.beam import beam_search
-from qkv.search.hypothesis import Limits
-
-LENGTH = 30
+from bench.translators import LENGTH, SYSTEMS, Ids, Process, Weights, ranks
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipe", default="base")
     parser.add_argument("--vocabulary", type=int, default=37_000)
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32])
+    parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--systems", nargs="+", default=[*SYSTEMS], choices=[*SYSTEMS])
     options = parser.parse_args()
 
-    torch.manual_seed(1)
-    theirs = marian(recipe(options.recipe).model, options.vocabulary, positions=256).eval()
-    with torch.no_grad():
-        # Ends with probability next to nothing: its embedding points away from all that is written.
-        theirs.model.shared.weight[END] = 0
-    config, weights = from_marian(theirs.config.to_dict(), theirs.state_dict())
-    ours = assemble(config, options.vocabulary)
-    ours.load_state_dict(weights)
-    ours.eval()
-    quicken(ours)
-    sources = np.random.default_rng(1).integers(4, options.vocabulary, (options.batch, LENGTH)).tolist()
-    print(f"{'':8} {'qkv':>10} {'generate()':>12} {'ratio':>7}   output tokens/s, batch {options.batch}")
-    for name, width in (("greedy", 1), ("beam 4", 4)):
-        compare(
-            name, partial(with_qkv, ours, sources, width), partial(with_marian, theirs, sources, width), options.rounds
-        )
+    sources = ranks(np.random.default_rng(1), options.vocabulary, (max(options.batches), LENGTH)).tolist()
+    with tempfile.TemporaryDirectory() as folder:
+        Weights(options.recipe, options.vocabulary).write(Path(folder))
+        systems = {name: Process(name, options.recipe, options.vocabulary, Path(folder)) for name in options.systems}
+        for batch in options.batches:
+            for beam in options.beams:
+                print(f"\nbatch {batch}, beam {beam}")
+                report(compare(systems, sources[:batch], beam, options.rounds), batch * LENGTH)
+        for system in systems.values():
+            system.close()
 
 
-def compare(name: str, qkv: Callable[[], list[list[int]]], peer: Callable[[], list[list[int]]], rounds: int) -> None:
-    """Both take turns; medians of the time of a batch."""
-    same = sum(a == b for a, b in zip(qkv(), peer(), strict=True))
-    seconds: dict[str, list[float]] = {"qkv": [], "peer": []}
-    tokens = 0
-    for _ in range(rounds):
-        for system, translate in (("qkv", qkv), ("peer", peer)):
-            begin = time.perf_counter()
-            tokens = sum(map(len, translate()))
-            seconds[system].append(time.perf_counter() - begin)
-    a, b = (tokens / float(np.median(seconds[system])) for system in ("qkv", "peer"))
-    print(f"{name:8} {a:10,.0f} {b:12,.0f} {a / b:7.2f}   {same} of {len(qkv())} translations are the same")
+def compare(systems: Mapping[str, Process], sources: Ids, beam: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds of every round; the first, in which all get ready, does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in systems}
+    for number in range(rounds + 1):
+        for name, system in systems.items():
+            timed = system.translate(sources, beam)
+            assert [*map(len, timed.ids)] == [LENGTH] * len(sources), name
+            if number:
+                seconds[name].append(timed.seconds)
+    return seconds
 
 
-def with_qkv(model: EncoderDecoder, sources: list[list[int]], width: int) -> list[list[int]]:
-    engine = PlainEngine(model, PADDING)
-    limits = Limits(begin=BEGIN, end=END, longest=[LENGTH] * len(sources))
-    found = beam_search(engine, engine.start(sources), limits, width=width, penalty=lambda length: length**0.6)
-    return [hypotheses[0].ids for hypotheses in found]
-
-
-def with_marian(model: Any, sources: list[list[int]], width: int) -> list[list[int]]:
-    written = model.generate(
-        input_ids=torch.tensor(sources),
-        attention_mask=torch.ones(len(sources), LENGTH, dtype=torch.long),
-        num_beams=width,
-        do_sample=False,
-        max_new_tokens=LENGTH,
-        length_penalty=0.6,
-        bad_words_ids=None,
-    )
-    return [row[1:] for row in written.tolist()]
+def report(seconds: Mapping[str, list[float]], tokens: int) -> None:
+    """Medians, and how many times as fast as the quickest CTranslate2 and as generate() each is."""
+    rate = {name: tokens / float(np.median(some)) for name, some in seconds.items()}
+    peers = {
+        "CTranslate2": max((rate[name] for name in rate if name.startswith("CTranslate2")), default=None),
+        "generate()": max((rate[name] for name in rate if name.startswith("generate()")), default=None),
+    }
+    for name, tokens_per_second in rate.items():
+        ratios = (f"{tokens_per_second / peer:6.2f} × {which}" for which, peer in peers.items() if peer is not None)
+        print(f"  {name:26} {tokens_per_second:8,.0f} tokens/s   {'   '.join(ratios)}", flush=True)
 
 
 if __name__ == "__main__":

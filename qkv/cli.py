@@ -72,8 +72,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    tell(f"qkv: error: {message}")
+    if _speaks():
+        tell(f"qkv: error: {message}")
     return code
+
+
+def _speaks() -> bool:
+    """Of several processes that train together, all find the same mistake and make the same plan: one says so."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -92,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     for add in (
         _add_prepare,
         _add_train,
+        _add_distill,
         add_translate,
         add_align,
         add_score,
@@ -166,12 +173,7 @@ def _add_train(commands: _Commands[_Parser]) -> None:
     _corpus_arguments(parser, required=False)
     parser.add_argument("--data", type=Path, metavar="DIR", help="data that `qkv prepare` wrote, instead of files")
     parser.add_argument("--output", type=Path, metavar="RUN", help="the run directory")
-    parser.add_argument(
-        "--max-time",
-        type=_seconds,
-        metavar="TIME",
-        help="save and stop before so much time has passed, such as 90s, 25m or 2h; the same command goes on",
-    )
+    _time_argument(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the settings and what the run needs, and stop")
     parser.set_defaults(run=_train)
 
@@ -187,12 +189,16 @@ def _train(options: argparse.Namespace) -> None:
     from qkv.training import train, train_prepared
     from qkv.training.plan import plan_prepared_training, plan_training
 
-    deadline = None if options.max_time is None else options.begun + options.max_time
+    deadline = _deadline(options)
     others = {"valid": options.valid, "test": options.test, "tokenizer": options.tokenizer}
-    if options.dry_run and options.data is not None:
-        print(plan_prepared_training(options.data, options.output, config))
-    elif options.dry_run:
-        print(plan_training(options.files, options.output, config, **others))
+    if options.dry_run:
+        plan = (
+            plan_training(options.files, options.output, config, **others)
+            if options.data is None
+            else plan_prepared_training(options.data, options.output, config)
+        )
+        if _speaks():
+            print(plan)
     elif options.data is not None:
         train_prepared(options.data, options.output, config, deadline=deadline)
     else:
@@ -206,6 +212,19 @@ def _train(options: argparse.Namespace) -> None:
         )
 
 
+def _time_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-time",
+        type=_seconds,
+        metavar="TIME",
+        help="save and stop before so much time has passed, such as 90s, 25m or 2h; the same command goes on",
+    )
+
+
+def _deadline(options: argparse.Namespace) -> float | None:
+    return None if options.max_time is None else float(options.begun + options.max_time)
+
+
 def _seconds(text: str) -> float:
     """How long `90s`, `25m` or `2h` is."""
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?[smh]", text):
@@ -216,14 +235,69 @@ def _seconds(text: str) -> float:
 def _refuse_with_data(options: argparse.Namespace) -> None:
     """What prepared data has settled cannot be asked for again."""
     given = [change for change in options.changes if change.startswith(("text.", "data."))]
-    given += [f"--{name}" for name in ("valid", "test", "tokenizer") if getattr(options, name)]
-    given += [
-        f"--{word}" for word, name in (("from", "source"), ("to", "target")) if getattr(options, f"{name}_language")
-    ]
+    given += [f"--{name}" for name in ("valid", "test", "tokenizer") if getattr(options, name, None)]
+    languages = {"from": "source_language", "to": "target_language"}
+    given += [f"--{word}" for word, name in languages.items() if getattr(options, name, None)]
     if given:
         raise ConfigError(
             f"{', '.join(given)}: settled when {options.data} was prepared; leave it out or prepare again"
         )
+
+
+def _add_distill(commands: _Commands[_Parser]) -> None:
+    parser = commands.add_parser(
+        "distill",
+        help="train a small, quick student on a run's translations",
+        description="Translates the training sources with a finished run, the teacher, and trains a student on its "
+        "translations. What was stopped goes on when the same command is given again.",
+        epilog="examples:\n"
+        "  qkv distill run/ --data data/ --output student/\n"
+        "  qkv distill run/ --recipe student --set model.encoder_layers=6 --output student/\n"
+        "  qkv distill run/ --beam 8 --n-best-by-bleu 8 --also-original --output student/",
+    )
+    parser.add_argument("directory", type=Path, metavar="RUN", help="the run directory of the teacher")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="data that `qkv prepare` wrote with the teacher's vocabulary (default: the data in RUN)",
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="RUN", help="the run directory of the student")
+    parser.add_argument("--beam", type=int, default=4, metavar="N", help="width of the teacher's search (default: 4)")
+    parser.add_argument("--length-penalty", type=float, metavar="ALPHA", help="default: the teacher's")
+    parser.add_argument(
+        "--n-best-by-bleu",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of the N best translations take the one closest to the corpus's own, by sentence BLEU (default: 1)",
+    )
+    parser.add_argument(
+        "--also-original", action="store_true", help="learn from the corpus's own pairs too, beside the translated ones"
+    )
+    parser.add_argument(
+        "--part", type=int, default=10_000, metavar="N", help="sentences translated between two saves (default: 10000)"
+    )
+    _recipe_arguments(parser, default="student")
+    _time_argument(parser)
+    parser.set_defaults(run=_distill)
+
+
+def _distill(options: argparse.Namespace) -> None:
+    from qkv.distill import Distilling, data_of, distill
+
+    options.data = data_of(options.directory, options.data)
+    _refuse_with_data(options)
+    distill(
+        options.directory,
+        options.data,
+        options.output,
+        _config(options),
+        distilling=Distilling(options.beam, options.length_penalty, options.n_best_by_bleu, options.also_original),
+        sentences_a_part=options.part,
+        deadline=_deadline(options),
+        say=tell,
+    )
 
 
 def _add_evaluate(commands: _Commands[_Parser]) -> None:
@@ -419,8 +493,14 @@ def _corpus_arguments(parser: argparse.ArgumentParser, *, required: bool) -> Non
     parser.add_argument("--tokenizer", type=Path, metavar="MODEL", help="use this vocabulary instead of learning one")
     parser.add_argument("--from", dest="source_language", metavar="CODE", help="the source's language, such as en")
     parser.add_argument("--to", dest="target_language", metavar="CODE", help="the target's language, such as fr")
+    _recipe_arguments(parser, default="base")
+
+
+def _recipe_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
     # Not argparse's choices: an unknown recipe gets a suggestion instead of a list of thirty.
-    parser.add_argument("--recipe", default="base", metavar="RECIPE", help="default: base; `qkv recipes` lists them")
+    parser.add_argument(
+        "--recipe", default=default, metavar="RECIPE", help=f"default: {default}; `qkv recipes` lists them"
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -445,7 +525,7 @@ def _config(options: argparse.Namespace) -> Config:
         # Before the changes: they have to fit the rows of the data, not those of the recipe.
         chosen = Prepared.open(options.data).applied_to(chosen)
     config = override_all(chosen, changes)
-    languages = {"source_language": options.source_language, "target_language": options.target_language}
+    languages = {name: getattr(options, name, None) for name in ("source_language", "target_language")}
     return config.with_changes(text={name: code for name, code in languages.items() if code is not None})
 
 

@@ -1,12 +1,26 @@
-"""Which device the work is done on, and in which numbers."""
+"""Which device the work is done on, in which numbers, how it gets it, and how much memory it has."""
 
 from __future__ import annotations
 
+import gc
 import importlib.util
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import torch
 
 from qkv.errors import ConfigError
+
+_WARM_UP = 2
+"""Calls before a graph is captured: libraries and kernels set themselves up in their first calls."""
+_SYSTEM = Path("/")
+_GROUPS = {
+    "": ("", "memory.max", "memory.current"),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
+"""For both versions of Linux's control groups: the folder, and the files that tell the limit and what is used of it."""
 
 
 def choose_device(name: str) -> torch.device:
@@ -40,3 +54,71 @@ def choose_kernels(name: str, device: torch.device) -> bool:
     if name == "fast" and not can:
         raise ConfigError("training.kernels=fast needs a GPU and Triton, which comes with torch for GPUs; try auto")
     return can
+
+
+class Captured:
+    """Work that reads and writes the same memory each time, given to a GPU as one graph instead of in a thousand
+    pieces, each of which the CPU would have to launch."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._calls = 0
+        self._graph = torch.cuda.CUDAGraph()
+
+    def __call__(self) -> None:
+        self._calls += 1
+        if self._calls <= _WARM_UP:
+            self._work()
+            return
+        if self._calls == _WARM_UP + 1:
+            stream = torch.cuda.current_stream()
+            stream.synchronize()
+            # The graph keeps memory of its own: what the first calls have left over is not needed any more.
+            torch.cuda.empty_cache()
+            # Meanwhile another thread may ask for memory, for the next batches: that is none of the graph's.
+            with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
+                self._work()
+        self._graph.replay()
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that are free on a device; on a CPU, those that this process may still take."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return min((_free_on_machine(), *_free_in_groups()))
+
+
+def release_memory(device: torch.device) -> None:
+    """Gives back what belonged to things that nobody knows of any more."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def _free_on_machine() -> int:
+    told = _SYSTEM / "proc/meminfo"
+    if not told.exists():
+        # Not on Linux: all there is.
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    found = re.search(r"MemAvailable: +([0-9]+) kB", told.read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def _free_in_groups() -> Iterator[int]:
+    """What the control groups of this process let it take: a container's or a queue's limits."""
+    groups = _SYSTEM / "proc/self/cgroup"
+    for line in groups.read_text().splitlines() if groups.exists() else ():
+        _, kinds, place = line.split(":", 2)
+        for folder, most, used in (_GROUPS[kind] for kind in kinds.split(",") if kind in _GROUPS):
+            root = _SYSTEM / "sys/fs/cgroup" / folder
+            group = root / place.strip("/")
+            for one in (group, *(parent for parent in group.parents if parent.is_relative_to(root))):
+                if (one / most).exists() and (limit := (one / most).read_text().strip()) != "max":
+                    yield max(0, int(limit) - int((one / used).read_text()) + _cached(one))
+
+
+def _cached(group: Path) -> int:
+    """Bytes of files that a group keeps in memory and would give back."""
+    found = re.search(r"^(?:total_)?inactive_file ([0-9]+)", (group / "memory.stat").read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0

@@ -42,11 +42,16 @@ MAY_IMPORT = {
     # Applications: use assemblers.
     "qkv.evaluate": "errors",
     "qkv.evaluate.systems": "errors progress text translate",
+    "qkv.distill": (
+        "errors progress storage config text data.corpus checkpoint prepare translate evaluate.scores training"
+    ),
     "qkv.convert": "errors config",
-    "qkv.export": "qkv errors storage manifest config text data.corpus layers models prepare engines",
+    "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
     "qkv.plot": "errors",
     "qkv.commands": "errors storage progress text.files text.glossary text.cleaning prepare engines translate",
-    "qkv.cli": "qkv errors storage progress config recipes checkpoint prepare training evaluate export plot commands",
+    "qkv.cli": (
+        "qkv errors storage progress config recipes checkpoint prepare training distill evaluate export plot commands"
+    ),
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
 }

@@ -171,3 +171,21 @@ def test_an_unknown_recipe_gets_a_suggestion() -> None:
         recipe("bse")
     with pytest.raises(ConfigError, match="`qkv recipes` lists them"):
         recipe("zzzz")
+
+
+def work_of_a_token(name: str, *, subwords: int, beam: int = 4) -> float:
+    """Millions of multiplications for a target token and a source token, without attention's own sums."""
+    model = recipe(name).model
+    square = model.width**2
+    feed_forward = {"relu": 2, "gated": 3}[model.feed_forward] * model.width * model.hidden
+    reading = model.encoder_layers * (4 * square + feed_forward) + model.decoder_layers * 2 * square
+    writing = model.decoder_layers * (6 * square + feed_forward) + model.width * subwords
+    return (reading + beam * writing) / MILLION
+
+
+def test_the_student_does_a_third_of_the_work_of_base() -> None:
+    base, student = (work_of_a_token(name, subwords=3000) for name in ("base", "student"))
+    assert (round(base, 1), round(student, 1)) == (116.2, 34.4)
+    assert base / student > 3
+    assert round(work_of_a_token("base", subwords=37_000), 1) == 185.9
+    assert round(work_of_a_token("student", subwords=3000, beam=1), 1) == 24.7

@@ -7,6 +7,7 @@ still sees goes along.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,25 +21,27 @@ _LEAST = 16
 
 @dataclass(frozen=True)
 class Cache:
-    """The slots of all layers and sentences, which of them each hypothesis sees, and how many are taken."""
+    """The slots of every layer, which of them each hypothesis sees, and how many are taken."""
 
-    key_LNHSE: Floats
-    value_LNHSU: Floats
+    key_NHSE: tuple[Floats, ...]
+    value_NHSU: tuple[Floats, ...]
     mask_NBS: Floats
     """Zero where a hypothesis sees a slot, minus infinity elsewhere."""
     taken: int = 0
+    spare: tuple[Floats, ...] = ()
+    """Memory that was left at the last move, for the next one: new memory takes longer to get than to fill."""
 
     @classmethod
     def empty(cls, layers: int, sentences: int, heads: int, key_width: int, value_width: int) -> Cache:
-        return cls(
-            np.zeros((layers, sentences, heads, 0, key_width), np.float32),
-            np.zeros((layers, sentences, heads, 0, value_width), np.float32),
-            np.zeros((sentences, 1, 0), np.float32),
+        keys, values = (
+            tuple(np.zeros((sentences, heads, 0, width), np.float32) for _ in range(layers))
+            for width in (key_width, value_width)
         )
+        return cls(keys, values, np.zeros((sentences, 1, 0), np.float32))
 
     @property
     def slots(self) -> int:
-        return int(self.key_LNHSE.shape[3])
+        return int(self.mask_NBS.shape[2])
 
     def select(self, hypotheses_R: Integers, sentences_N: Integers | None) -> Cache:
         """These hypotheses go on, of these sentences (None: all)."""
@@ -73,17 +76,30 @@ class Cache:
             brought = np.flatnonzero(somebody_sees)
             places[n, : len(brought)] = brought
             moved[n, :, : len(brought)] = mask[n][:, brought]
-        return Cache(
-            _gathered(self.key_LNHSE, sentences, places), _gathered(self.value_LNHSU, sentences, places), moved, taken
-        )
+        parts = (*self.key_NHSE, *self.value_NHSU)
+        spare = self.spare or tuple(np.empty(0, np.float32) for _ in parts)
+        gathered = [_gathered(part, sentences, places, memory) for part, memory in zip(parts, spare, strict=True)]
+        layers = len(self.key_NHSE)
+        return Cache(tuple(gathered[:layers]), tuple(gathered[layers:]), moved, taken, tuple(map(_memory_of, parts)))
 
 
-def _gathered(part_LNHSE: Floats, chosen: Integers, places: Integers) -> Floats:
-    """Of these sentences, the slots in these places, row by row."""
-    layers, sentences, heads, slots, width = part_LNHSE.shape
+def _gathered(part_NHSE: Floats, chosen: Integers, places: Integers, memory: Floats) -> Floats:
+    """Of these sentences, the slots in these places, row by row; into this memory if there is enough of it."""
+    _, heads, slots, width = part_NHSE.shape
+    shape = (len(chosen), heads, places.shape[1], width)
+    size = math.prod(shape)
+    if memory.size < size:
+        memory = np.empty(2 * size, np.float32)
+    gathered = memory[:size].reshape(shape)
     if slots == 0:
-        return np.zeros((layers, len(chosen), heads, places.shape[1], width), np.float32)
-    row = np.arange(layers)[:, None] * sentences + chosen
-    row = (row[:, :, None] * heads + np.arange(heads))[..., None] * slots + places[:, None]
-    gathered: Floats = part_LNHSE.reshape(-1, width).take(row, axis=0)
+        gathered[:] = 0
+    else:
+        row = (chosen[:, None] * heads + np.arange(heads))[..., None] * slots + places[:, None]
+        # No place lies outside; saying so saves a copy.
+        np.take(part_NHSE.reshape(-1, width), row, axis=0, out=gathered, mode="clip")
     return gathered
+
+
+def _memory_of(part: Floats) -> Floats:
+    """All that was got for a part, of which it may be the beginning."""
+    return part if part.base is None else part.base

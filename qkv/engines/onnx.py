@@ -106,7 +106,7 @@ class OnnxEngine:
         for layer in range(self._layers):
             inputs[f"memory_key_NHKE.{layer}"] = state.memory.key_LNHKE[layer]
             inputs[f"memory_value_NHKU.{layer}"] = state.memory.value_LNHKU[layer]
-            for name, part in (("key_NHSE", cache.key_LNHSE[layer]), ("value_NHSU", cache.value_LNHSU[layer])):
+            for name, part in (("key_NHSE", cache.key_NHSE[layer]), ("value_NHSU", cache.value_NHSU[layer])):
                 inputs[f"{name}.{layer}"] = outputs[f"{name}.{layer}.after"] = part
         threads = 1 if N * B <= _FEW_ROWS else _cores()
         _run(self._session("step.onnx", threads), inputs, outputs)

@@ -7,6 +7,7 @@ reads higher than sacreBLEU, so it is named as what it is.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from qkv.errors import ConfigError, MissingExtraError, TextError
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
+    from sacrebleu.metrics.bleu import BLEU
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,11 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """The sacreBLEU score alone, for use while training."""
     check(hypotheses, references)
     return _corpus_score(sacrebleu_bleu(), hypotheses, references)
+
+
+def sentence_bleu(hypothesis: str, reference: str) -> float:
+    """BLEU of one sentence, smoothed, and of the orders of n-grams that it is long enough for."""
+    return float(_sentence_bleu().sentence_score(hypothesis, [reference]).score)
 
 
 def score(hypotheses: Sequence[str], references: Sequence[str], *, language: str | None = "en") -> dict[str, Score]:
@@ -111,6 +118,13 @@ def sacrebleu_chrf() -> Metric:
     with scoring_packages():
         from sacrebleu.metrics.chrf import CHRF
     return CHRF()
+
+
+@functools.cache
+def _sentence_bleu() -> BLEU:
+    with scoring_packages():
+        from sacrebleu.metrics.bleu import BLEU
+    return BLEU(tokenize="13a", effective_order=True)
 
 
 def _bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:

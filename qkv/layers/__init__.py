@@ -11,12 +11,14 @@ A tensor's name ends in its dimensions, one letter each, and a test checks that 
     U  width of one head's value       (d_v)
     F  hidden width of the feed-forward layer (d_ff)
     V  vocabulary
+    G  groups of the vocabulary that are looked at together
     P  positions of all rows, one after the other (R times W)
     N  sentences in search
     B  hypotheses of each sentence (its beam)
     C  candidates to continue them
     T  tokens written so far
+    S  slots that keep what every hypothesis of a sentence has written: T times B
+    A  answers kept of each sentence
     L  layers
-    S  slots that keys and values of what was written are kept in
     1  a dimension of size one, kept to broadcast
 """

@@ -11,6 +11,9 @@ from qkv.layers.attention import KeyValues, MultiHeadAttention, Projections, apa
 from qkv.layers.residual import PostNorm, PreNorm, Through
 from qkv.layers.visibility import Visible
 
+Attending = Callable[[MultiHeadAttention, Tensor], Tensor]
+"""What an attention makes of its input, output projection included."""
+
 
 class Block(nn.Module):
     """Attention within the row, attention to a memory where there is one, and a feed-forward network."""
@@ -41,23 +44,38 @@ class Block(nn.Module):
         memory_visible: Visible | None,
     ) -> tuple[Tensor, Tensor, KeyValues]:
         """The row and what flows beside it one block on, and the keys and values of all its positions so far."""
+        seen: list[KeyValues] = []
+
+        def within(attention: MultiHeadAttention, inner_RWD: Tensor) -> Tensor:
+            query_RHWE, present = attention.look(inner_RWD, positions_RW)
+            seen.append(present if past is None else past.append(present))
+            y_RWD: Tensor = attention(query_RHWE, seen[0], visible)
+            return y_RWD
+
+        def across(attention: MultiHeadAttention, inner_RWD: Tensor) -> Tensor:
+            assert memory is not None
+            y_RWD: Tensor = attention(attention.ask(inner_RWD, positions_RW), memory, memory_visible)
+            return y_RWD
+
+        x_RWD, beside_RWD = self.through(x_RWD, beside_RWD, within, across)
+        return x_RWD, beside_RWD, seen[0]
+
+    def through(
+        self, x_RWD: Tensor, beside_RWD: Tensor | None, within: Attending, across: Attending
+    ) -> tuple[Tensor, Tensor]:
+        """The same, where others say how its attentions look within the row and across to the memory."""
         around = self.around_self_attention
         x_RWD, inner_RWD = around.before(x_RWD, beside_RWD)
-        query_RHWE, present = self.self_attention.look(inner_RWD, positions_RW)
-        seen = present if past is None else past.append(present)
-        x_RWD, beside_RWD = around.after(x_RWD, self.self_attention(query_RHWE, seen, visible))
+        x_RWD, beside_RWD = around.after(x_RWD, within(self.self_attention, inner_RWD))
 
         if self.cross_attention is not None and self.around_cross_attention is not None:
-            assert memory is not None
             around = self.around_cross_attention
             x_RWD, inner_RWD = around.before(x_RWD, beside_RWD)
-            query_RHWE = self.cross_attention.ask(inner_RWD, positions_RW)
-            x_RWD, beside_RWD = around.after(x_RWD, self.cross_attention(query_RHWE, memory, memory_visible))
+            x_RWD, beside_RWD = around.after(x_RWD, across(self.cross_attention, inner_RWD))
 
         around = self.around_feed_forward
         x_RWD, inner_RWD = around.before(x_RWD, beside_RWD)
-        x_RWD, beside_RWD = around.after(x_RWD, self.feed_forward(inner_RWD))
-        return x_RWD, beside_RWD, seen
+        return around.after(x_RWD, self.feed_forward(inner_RWD))
 
 
 class Stack(nn.Module):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from qkv.config import Config
 from qkv.errors import ConfigError
-from qkv.recipes import paper, small, variants
+from qkv.recipes import paper, small, student, variants
 
 RECIPES: dict[str, Callable[[], Config]] = {
     "base": paper.base,
@@ -21,6 +21,7 @@ RECIPES: dict[str, Callable[[], Config]] = {
     "query-key-norm": variants.query_key_norm,
     "modern": variants.modern,
     "fast": variants.fast,
+    "student": student.student,
     "small": small.small,
     "tiny": small.tiny,
 }

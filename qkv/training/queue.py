@@ -8,9 +8,6 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-_WARM_UP = 2
-"""Calls before a graph is captured: libraries and kernels set themselves up in their first calls."""
-
 
 class Answer(NamedTuple):
     """What came of a piece of work."""
@@ -87,31 +84,6 @@ class GpuQueue:
         self._working.synchronize()
         # What comes next waits for something else than data.
         self._last_end = None
-
-
-class Captured:
-    """Work that reads and writes the same memory each time, given to a GPU as one graph instead of in a thousand
-    pieces, each of which the CPU would have to launch."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work = work
-        self._calls = 0
-        self._graph = torch.cuda.CUDAGraph()
-
-    def __call__(self) -> None:
-        self._calls += 1
-        if self._calls <= _WARM_UP:
-            self._work()
-            return
-        if self._calls == _WARM_UP + 1:
-            stream = torch.cuda.current_stream()
-            stream.synchronize()
-            # The graph keeps memory of its own: what the first calls have left over is not needed any more.
-            torch.cuda.empty_cache()
-            # Meanwhile another thread makes the next batches, and may ask for memory: that is none of the graph's.
-            with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
-                self._work()
-        self._graph.replay()
 
 
 def _time() -> torch.cuda.Event:

@@ -1,10 +1,23 @@
 """Translating text with a trained run: `Translator.load("run").translate(["Hello."])`."""
 
 from qkv.search.sample import Sampling
+from qkv.translate.document import Document, translate_document
 from qkv.translate.options import Controls, Mbr, Rerank, Terms
 from qkv.translate.stream import Stream
 from qkv.translate.terms import terms_of
 from qkv.translate.translation import Translation
 from qkv.translate.translator import Translator
 
-__all__ = ["Controls", "Mbr", "Rerank", "Sampling", "Stream", "Terms", "Translation", "Translator", "terms_of"]
+__all__ = [
+    "Controls",
+    "Document",
+    "Mbr",
+    "Rerank",
+    "Sampling",
+    "Stream",
+    "Terms",
+    "Translation",
+    "Translator",
+    "terms_of",
+    "translate_document",
+]

@@ -48,10 +48,12 @@ class Translator:
         *,
         right_to_left: bool,
         longest: int | None = None,
+        source_language: str | None = None,
         target_language: str | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:
         self.engine = engine
+        self.source_language = source_language
         self.target_language = target_language
         self._search = search
         self._wording = Wording(
@@ -93,6 +95,7 @@ class Translator:
             tokenizer,
             config.search,
             longest=config.model.longest if config.model.positions == "learned" else None,
+            source_language=config.text.source_language,
             target_language=config.text.target_language,
             right_to_left=config.text.right_to_left,
         )
@@ -119,6 +122,7 @@ class Translator:
             first.tokenizer,
             first._search,
             longest=min(one._wording.longest for one in translators.values()),
+            source_language=first.source_language,
             target_language=first.target_language,
             right_to_left=first._wording.right_to_left,
         )
@@ -188,6 +192,15 @@ class Translator:
             # Empty texts cost nothing, but whoever counts expects them.
             progress(len(texts) - len(found))
         return [_with_alternatives(found[number]) if number in found else _EMPTY for number in range(len(texts))]
+
+    def measure(self, text: str) -> int:
+        """How many tokens a text is read in, its end left out."""
+        return len(self.tokenizer.encode(normalise(text)))
+
+    @property
+    def longest_source(self) -> int:
+        """How many tokens of a source are read, its end included."""
+        return self._wording.longest
 
     def score(
         self,

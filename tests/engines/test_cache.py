@@ -15,15 +15,15 @@ def written(cache: Cache, tokens: np.ndarray[tuple[int, int], np.dtype[np.float6
     first = cache.taken
     cache = cache.taking()
     for hypothesis in range(tokens.shape[1]):
-        for part in (cache.key_LNHSE, cache.value_LNHSU):
-            part[:, :, :, first + hypothesis] = tokens[None, :, hypothesis, None, None]
+        for part in (*cache.key_NHSE, *cache.value_NHSU):
+            part[:, :, first + hypothesis] = tokens[:, hypothesis, None, None]
     return cache
 
 
 def seen(cache: Cache) -> list[list[list[float]]]:
     """What each hypothesis of each sentence sees."""
     return [
-        [sorted(cache.key_LNHSE[1, n, 2, mask_S == 0, 3].tolist()) for mask_S in mask_BS]
+        [sorted(cache.key_NHSE[1][n, 2, mask_S == 0, 3].tolist()) for mask_S in mask_BS]
         for n, mask_BS in enumerate(cache.mask_NBS)
     ]
 
@@ -42,7 +42,7 @@ def test_every_hypothesis_sees_its_own_branch_however_often_slots_are_moved() ->
             [[*b, t] for b, t in zip(*pair, strict=True)] for pair in zip(branches, tokens.tolist(), strict=True)
         ]
         assert seen(cache) == branches
-        assert np.isfinite(cache.key_LNHSE).all()
+        assert np.isfinite(cache.key_NHSE).all()
         left = [0, 2] if step == 20 else list(range(len(branches)))
         parents = random.integers(0, beam, (len(left), 3))
         rows = (np.array(left)[:, None] * beam + parents).ravel()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from qkv.errors import ConfigError, MissingExtraError, TextError
 from qkv.evaluate import bleu, score, split_compounds
-from qkv.evaluate.scores import moses_tokenizer
+from qkv.evaluate.scores import moses_tokenizer, sentence_bleu
 
 # Few words, so that n-grams match by chance; letters only, so that every tokenizer splits at white space alone.
 SENTENCE = st.lists(st.sampled_from(["das", "Haus", "haus", "ist", "alt"]), max_size=9).map(" ".join)
@@ -60,6 +60,19 @@ def test_the_papers_bleu_is_the_formula_without_smoothing(corpus: list[tuple[str
     hypotheses, references = map(list, zip(*corpus, strict=True))
     expected = plain_bleu([line.split() for line in hypotheses], [line.split() for line in references], smooth=False)
     assert score(hypotheses, references, language="de")["paper"].value == pytest.approx(expected)
+
+
+@given(SENTENCE, SENTENCE)
+@settings(deadline=None)
+def test_bleu_of_a_sentence_that_has_all_orders_is_that_of_a_corpus_of_one(one: str, other: str) -> None:
+    hypothesis, reference = f"{one} das alt ist das", f"{other} alt das ist alt"
+    assert sentence_bleu(hypothesis, reference) == pytest.approx(bleu([hypothesis], [reference]))
+
+
+def test_a_sentence_is_not_blamed_for_being_short() -> None:
+    assert bleu(["das Haus"], ["das Haus"]) == 0
+    assert sentence_bleu("das Haus", "das Haus") == pytest.approx(100)
+    assert sentence_bleu("das Haus", "das alte Haus") < 100
 
 
 def test_a_case_by_hand() -> None:

@@ -58,7 +58,7 @@ def test_it_gives_a_second_opinion(toy_run: Path, backwards: Translator) -> None
 
 
 def test_what_it_cannot_do_is_told(backwards: Translator) -> None:
-    with pytest.raises(ConfigError, match="its translations cannot be begun for it"):
+    with pytest.raises(ConfigError, match="its translations can neither be begun for it nor held to terms"):
         backwards.translate(["basa"], prefixes=["omul"])
     with pytest.raises(ConfigError, match="there is nothing to show before all is written"):
         backwards.stream("basa")

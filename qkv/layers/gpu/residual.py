@@ -32,7 +32,8 @@ def norm_of_sum(x_RWD: Tensor, y_RWD: Tensor, norm: nn.Module, dropout: Dropout)
 
 
 def _apply(x_RWD: Tensor, y_RWD: Tensor, norm: nn.Module, dropout: Dropout) -> tuple[Tensor, Tensor, Tensor]:
-    seed = torch.empty((), dtype=torch.int64, device=x_RWD.device).random_()
+    # Who drops nothing draws nothing.
+    seed = torch.empty((), dtype=torch.int64, device=x_RWD.device).random_() if dropout.now > 0 else None
     shift_D = getattr(norm, "bias", None)
     three: tuple[Tensor, Tensor, Tensor] = _AddAndNorm.apply(  # type: ignore[no-untyped-call]
         x_RWD, y_RWD, norm.weight, shift_D, seed, norm.eps, dropout.now
@@ -45,7 +46,14 @@ class _AddAndNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, y: Tensor, gain_D: Tensor, shift_D: Tensor | None, seed: Tensor, epsilon: float, p: float
+        ctx: Any,
+        x: Tensor,
+        y: Tensor,
+        gain_D: Tensor,
+        shift_D: Tensor | None,
+        seed: Tensor | None,
+        epsilon: float,
+        p: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
         ctx.set_materialize_grads(False)
         x, y = x.contiguous(), y.contiguous()

@@ -1,0 +1,207 @@
+"""Systems that translate, all from the same random weights; each is run in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench.marian import BEGIN, END, PADDING, marian
+from qkv.search.beam import beam_search
+from qkv.search.engine import Engine
+from qkv.search.hypothesis import Limits, paper_penalty
+
+Ids = list[list[int]]
+Translate = Callable[[Ids, int], Ids]
+"""From sources and the width of a beam to what was written."""
+
+LENGTH = 30
+LIKELY, FREQUENT = 64, 1000
+"""The sizes of a shortlist, as `qkv export` learns it."""
+
+
+def ranks(random: np.random.Generator, vocabulary: int, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Ids by Zipf's law, the frequent ones first; a batch says some of them many times, as text does."""
+    return END + 2 + np.exp(random.uniform(0, np.log(vocabulary - END - 2), shape)).astype(np.int64) - 1
+
+
+class Weights:
+    """The model, as each system takes it; nothing ends by itself, so that all write the same number of tokens."""
+
+    def __init__(self, recipe_name: str, vocabulary: int) -> None:
+        import torch
+
+        from qkv.recipes import recipe
+
+        torch.manual_seed(1)
+        self.vocabulary = vocabulary
+        self.marian = marian(recipe(recipe_name).model, vocabulary, positions=256).eval()
+        with torch.no_grad():
+            # Its embedding points away from all that is written.
+            self.marian.model.shared.weight[END] = 0
+
+    def ours(self) -> Any:
+        from qkv.convert.marian import from_marian
+        from qkv.models.build import assemble
+
+        config, weights = from_marian(self.marian.config.to_dict(), self.marian.state_dict())
+        model = assemble(config, self.vocabulary)
+        model.load_state_dict(weights)
+        return model.eval()
+
+    def write(self, folder: Path) -> None:
+        """Everything that is read and not built again by those who use it."""
+        from qkv.engines.plain import usual_looks
+        from qkv.engines.shortlist import Shortlist
+        from qkv.export.directory import write_graphs
+
+        model = self.ours()
+        for precision in ("float32", "int8"):
+            (folder / precision).mkdir()
+            write_graphs(folder / precision, model, precision, usual_looks(model).heads)
+        likely = ranks(np.random.default_rng(2), self.vocabulary, (self.vocabulary, LIKELY)).astype(np.uint32)
+        Shortlist(likely, np.arange(END, END + FREQUENT)).save(folder / "int8")
+        self._write_ctranslate2(folder / "ctranslate2")
+
+    def _write_ctranslate2(self, folder: Path) -> None:
+        from ctranslate2.converters.transformers import BartLoader
+
+        config, loader = self.marian.config, BartLoader()
+        config.normalize_before = config.normalize_embedding = False
+        spec = loader.get_model_spec(self.marian)
+        loader.set_vocabulary(spec, [str(token) for token in range(self.vocabulary)])
+        spec.config.bos_token = spec.config.decoder_start_token = str(BEGIN)
+        spec.config.eos_token = str(END)
+        spec.config.unk_token = str(END + 1)
+        spec.validate()
+        spec.optimize(quantization="int8")
+        folder.mkdir()
+        spec.save(str(folder))
+
+
+def searching(engine: Engine[Any]) -> Translate:
+    def translate(sources: Ids, width: int) -> Ids:
+        limits = Limits(begin=BEGIN, end=END, longest=[LENGTH] * len(sources))
+        found = beam_search(engine, engine.start(sources), limits, width=width, penalty=paper_penalty(0.6))
+        return [hypotheses[0].ids for hypotheses in found]
+
+    return translate
+
+
+def with_torch(weights: Weights, _: Path) -> Translate:
+    from qkv.engines.plain import PlainEngine
+    from qkv.models.build import quicken
+
+    model = weights.ours()
+    quicken(model)
+    return searching(PlainEngine(model, PADDING))
+
+
+def with_onnx(_: Weights, folder: Path, *, precision: str, shortlist: bool) -> Translate:
+    from qkv.engines.onnx import OnnxEngine
+
+    return searching(OnnxEngine(folder / precision, shortlist=shortlist))
+
+
+def with_generate(weights: Weights, _: Path) -> Translate:
+    import torch
+
+    def translate(sources: Ids, width: int) -> Ids:
+        written = weights.marian.generate(
+            input_ids=torch.tensor(sources),
+            attention_mask=torch.ones(len(sources), len(sources[0]), dtype=torch.long),
+            num_beams=width,
+            do_sample=False,
+            max_new_tokens=LENGTH,
+            length_penalty=0.6,
+            bad_words_ids=None,
+        )
+        return [row[1:] for row in written.tolist()]
+
+    return translate
+
+
+def with_ctranslate2(_: Weights, folder: Path) -> Translate:
+    import ctranslate2
+
+    cores = len(os.sched_getaffinity(0))
+    translator = ctranslate2.Translator(str(folder / "ctranslate2"), compute_type="int8", intra_threads=cores)
+
+    def translate(sources: Ids, width: int) -> Ids:
+        told = translator.translate_batch(
+            [[str(token) for token in source] for source in sources],
+            beam_size=width,
+            max_decoding_length=LENGTH,
+            max_batch_size=len(sources),
+            length_penalty=0.6,
+        )
+        return [[int(token) for token in one.hypotheses[0]] for one in told]
+
+    return translate
+
+
+SYSTEMS: dict[str, Callable[[Weights, Path], Translate]] = {
+    "generate() float32": with_generate,
+    "CTranslate2 int8": with_ctranslate2,
+    "CTranslate2 int8, AVX-512": with_ctranslate2,
+    "qkv torch float32": with_torch,
+    "qkv float32": partial(with_onnx, precision="float32", shortlist=False),
+    "qkv int8": partial(with_onnx, precision="int8", shortlist=False),
+    "qkv int8, shortlist": partial(with_onnx, precision="int8", shortlist=True),
+}
+ENVIRONMENTS = {"CTranslate2 int8, AVX-512": {"CT2_FORCE_CPU_ISA": "AVX512"}}
+"""What the instruction set is chosen by: a variable that is read when the library is loaded."""
+
+
+class Timed(NamedTuple):
+    seconds: float
+    ids: Ids
+
+
+class Process:
+    """A system in a process of its own, which waits while others are asked."""
+
+    def __init__(self, system: str, recipe_name: str, vocabulary: int, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.translators", system, recipe_name, str(vocabulary), str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Threads that wait for one another spin by default, and would take the cores from whoever is timed next.
+            env={**os.environ, "GOMP_SPINCOUNT": "1000", **ENVIRONMENTS.get(system, {})},
+            text=True,
+        )
+
+    def translate(self, sources: Ids, width: int) -> Timed:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps([sources, width]), file=self._process.stdin, flush=True)
+        return Timed(*json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def main() -> None:
+    """Answers what it is asked, a line at a time: how long it took, and what was written."""
+    system, recipe_name, vocabulary, folder = sys.argv[1:]
+    translate = SYSTEMS[system](Weights(recipe_name, int(vocabulary)), Path(folder))
+    answers = os.fdopen(os.dup(1), "w")
+    # What libraries have to say goes where nobody takes it for an answer.
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        sources, width = json.loads(line)
+        begin = time.perf_counter()
+        ids = translate(sources, width)
+        print(json.dumps(Timed(time.perf_counter() - begin, ids)), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""What is asked of a teacher: equal requests give equal data to learn from."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qkv.checkpoint import RunDirectory
+from qkv.config import Config, SearchConfig
+from qkv.data.corpus import Corpus
+from qkv.errors import ConfigError
+from qkv.prepare import Prepared
+from qkv.prepare.directory import Request
+
+
+@dataclass(frozen=True)
+class Distilling:
+    """How the teacher translates, and what the student learns from."""
+
+    beam: int = 4
+    length_penalty: float | None = None
+    """None is the teacher's own."""
+    n_best_by_bleu: int = 1
+    """Of so many best translations, the one closest to the reference is taken."""
+    also_original: bool = False
+    """Whether the pairs of the corpus are learned from too, beside those of the teacher."""
+
+    def __post_init__(self) -> None:
+        SearchConfig(beam=self.beam)
+        if self.length_penalty is not None:
+            SearchConfig(length_penalty=self.length_penalty)
+        if not 1 <= self.n_best_by_bleu <= self.beam:
+            raise ConfigError(
+                f"the {self.n_best_by_bleu} best of a beam of {self.beam} cannot be; give from 1 to {self.beam}"
+            )
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A finished run, as what it makes of a text depends on it."""
+
+    path: Path
+    config: Config
+    fingerprint: str
+    """Of its weights and of the settings they were learned with."""
+
+    @classmethod
+    def open(cls, path: Path) -> Teacher:
+        run = RunDirectory.open(path)
+        saved = run.weights()
+        if saved.directory != run.final:
+            raise ConfigError(
+                f"{path} is not finished, and its weights would change under the student: train it to its end, or "
+                f"`qkv average {path} --last 1` makes what it has learned so far its final weights"
+            )
+        config = run.config()
+        with (saved.directory / "weights.safetensors").open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+        digest.update(json.dumps(dataclasses.asdict(config.model), sort_keys=True).encode())
+        return cls(path, config, digest.hexdigest())
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What one teacher is to translate, and how."""
+
+    teacher: Teacher
+    prepared: Prepared
+    distilling: Distilling
+
+    @property
+    def length_penalty(self) -> float:
+        asked = self.distilling.length_penalty
+        return self.teacher.config.search.length_penalty if asked is None else asked
+
+    @functools.cached_property
+    def corpus(self) -> Corpus:
+        return self.prepared.corpus("train")
+
+    @property
+    def sources(self) -> int:
+        """How many sources there are to translate: one that was cut in several ways is still one."""
+        return len(self.corpus) // self.cuts
+
+    @property
+    def cuts(self) -> int:
+        return int(self.prepared.manifest["settings"]["text"]["segmentations"])
+
+    @property
+    def translations(self) -> Request:
+        """The translations that are asked for."""
+        search = {
+            "beam": self.distilling.beam,
+            "length_penalty": self.length_penalty,
+            "extra_length": self.teacher.config.search.extra_length,
+            "n_best_by_bleu": self.distilling.n_best_by_bleu,
+        }
+        return Request({"distilling": search}, self._inputs)
+
+    @property
+    def data(self) -> Request:
+        """The prepared data that is asked for."""
+        distilling = {**self.translations.settings["distilling"], "also_original": self.distilling.also_original}
+        return Request({**self.prepared.manifest["settings"], "distilling": distilling}, self._inputs)
+
+    @property
+    def _inputs(self) -> dict[str, list[dict[str, Any]]]:
+        return {
+            "teacher": [{"file": str(self.teacher.path), "sha256": self.teacher.fingerprint}],
+            "data": [{"file": str(self.prepared.directory), "sha256": self.prepared.fingerprint}],
+        }

@@ -1,0 +1,69 @@
+"""The teacher at work: sources in, translations in parts out."""
+
+from __future__ import annotations
+
+import time
+
+from qkv.distill.parts import Parts, Taught
+from qkv.distill.request import Lesson
+from qkv.errors import ConfigError
+from qkv.evaluate.scores import sentence_bleu
+from qkv.progress import Progress
+from qkv.translate import Translation, Translator
+
+_CAUTION = 1.5
+"""A part may take this many times what the slowest before it took: machines are shared."""
+
+
+def load_teacher(lesson: Lesson, device: str) -> Translator:
+    """The translator of the teacher, which must know the subwords of the data and read all of a source."""
+    teacher, prepared = lesson.teacher.path, lesson.prepared
+    translator = Translator.load(teacher, device=device)
+    if translator.tokenizer.fingerprint != prepared.tokenizer().fingerprint:
+        raise ConfigError(
+            f"{prepared.directory} was prepared with another tokenizer than {teacher} was trained with; "
+            f"`qkv prepare --tokenizer {teacher / 'tokenizer.model'}` prepares it with that one"
+        )
+    longest = int(lesson.corpus.source_lengths().max())
+    if longest >= translator.longest_source:
+        raise ConfigError(
+            f"a source of {prepared.directory} has {longest:,} tokens, and {teacher} reads only the first "
+            f"{translator.longest_source - 1:,}; prepare the data with a smaller data.row_width"
+        )
+    return translator
+
+
+def translate_sources(lesson: Lesson, translator: Translator, parts: Parts, size: int, deadline: float | None) -> bool:
+    """Translates what is missing; False where time was up before it was all done."""
+    missing = parts.missing(size)
+    corpus, decode = lesson.corpus, translator.tokenizer.decode
+    slowest = 0.0
+    done = lesson.sources - sum(map(len, missing))
+    with Progress("translating", total=lesson.sources, unit="sentences", done=done) as progress:
+        for numbers in missing:
+            begun = time.monotonic()
+            if deadline is not None and begun + _CAUTION * slowest >= deadline:
+                return False
+            pairs = [corpus.pair(number) for number in numbers]
+            translations = translator.translate(
+                [decode(source) for source, _ in pairs],
+                beam=lesson.distilling.beam,
+                length_penalty=lesson.length_penalty,
+                alternatives=lesson.distilling.n_best_by_bleu - 1,
+                progress=progress.advance,
+            )
+            references = [decode(target) for _, target in pairs]
+            parts.write(numbers.start, [*map(_chosen, translations, references)])
+            slowest = max(slowest, time.monotonic() - begun)
+    return True
+
+
+def _chosen(translation: Translation, reference: str) -> Taught:
+    """The best one; of several, the one closest to the reference, but a whole one before one that was cut off."""
+    best = translation
+    if translation.alternatives:
+        best = max(
+            (translation, *translation.alternatives),
+            key=lambda one: (one.complete, sentence_bleu(one.text, reference)),
+        )
+    return Taught(best.text, best.complete)

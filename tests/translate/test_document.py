@@ -1,0 +1,68 @@
+"""Text of any length goes through, and keeps its shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qkv import Translator
+from qkv.engines.heads import learn_looks
+from qkv.engines.load import load_run
+from qkv.prepare import Prepared
+from qkv.translate import Terms, translate_document
+from tests import toy
+
+
+@pytest.fixture(scope="module")
+def translator(toy_run: Path) -> Translator:
+    loaded = load_run(toy_run, "cpu")
+    data = Prepared.open(toy_run / "data")
+    return Translator.of(*loaded._replace(looks=learn_looks(loaded, data.corpus("train"), data.corpus("valid"))))
+
+
+def test_white_space_stays_as_it_was(translator: Translator) -> None:
+    text = "\n  basa kodu\n\n\tlumo riti nesa  \r\nkodu\n\n"
+    assert translate_document(translator, text).text == "\n  udok asab\n\n\tasen itir omul  \r\nudok\n\n"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "   ", "\n\n \t\n"])
+def test_what_says_nothing_stays_as_it_is(translator: Translator, text: str) -> None:
+    found = translate_document(translator, text)
+    assert (found.text, found.sentences) == (text, ())
+
+
+def test_a_sentence_over_the_limit_loses_nothing(toy_run: Path) -> None:
+    loaded = load_run(toy_run, "cpu")
+    warnings: list[str] = []
+    config = loaded.config.with_changes(search={"longest_source": 9})
+    small = Translator.of(loaded.model, loaded.tokenizer, config)
+    words = [word for source, _ in toy.held_out()[:12] for word in source.split()]
+    found = translate_document(small, " ".join(words), beam=1)
+    assert len(found.sentences) > 5
+    assert all(small.measure(sentence) < 9 for sentence in found.sentences)
+    assert " ".join(found.sentences).split() == words
+    assert warnings == []
+    # Each part is read backwards, the parts follow one another.
+    expected = " ".join(" ".join(sentence.split())[::-1] for sentence in found.sentences)
+    right = [a == b for a, b in zip(found.text.split(), expected.split(), strict=False)]
+    assert sum(right) / len(right) > 0.8
+
+
+def test_tags_go_where_their_words_went(translator: Translator) -> None:
+    found = translate_document(translator, "<p>basa <b>kodu</b> lumo</p>\n<i>riti</i> nesa<br/>", tags=True)
+    assert found.text == "<p>omul <b>udok</b> asab</p>\nasen <i>itir</i><br/>"
+
+
+def test_each_sentence_keeps_to_its_terms(translator: Translator) -> None:
+    asked: list[str] = []
+
+    def terms(sentence: str) -> Terms:
+        asked.append(sentence)
+        return Terms(required=(("tisa",),)) if "kodu" in sentence else Terms()
+
+    found = translate_document(translator, "basa kodu\nlumo riti", terms=terms)
+    first, second = found.text.split("\n")
+    assert asked == ["basa kodu", "lumo riti"]
+    assert "tisa" in first.split()
+    assert second == "itir omul"
