@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -107,17 +108,13 @@ def sample(
 
 
 def _chances(continuations: Continuations, sampling: Sampling) -> tuple[Floats, Integers]:
-    """What may be drawn for each sentence, best first, and how likely each is."""
-    if sampling.top_k is not None:
-        value_RC, token_RC = continuations.best(sampling.top_k)
-    else:
-        value_RV = continuations.everything()
-        token_RC = np.argsort(-value_RV, axis=1, kind="stable")
-        value_RC = np.take_along_axis(value_RV, token_RC, axis=1)
-    if not np.isfinite(value_RC[:, 0]).all():
+    """What may be drawn for each sentence, and how likely each is."""
+    value_RC, token_RC = _drawn_from(continuations, sampling)
+    best_R1 = value_RC.max(1, keepdims=True)
+    if not np.isfinite(best_R1).all():
         raise NotFiniteError
     # In double precision: hot logits over a cold temperature are far apart.
-    weight_RC = np.exp((value_RC - value_RC[:, :1]).astype(np.float64) / sampling.temperature)
+    weight_RC = np.exp((value_RC - best_R1).astype(np.float64) / sampling.temperature)
     chance_RC = weight_RC / weight_RC.sum(1, keepdims=True)
     if sampling.top_p is not None:
         # The best token stays, whatever its probability.
@@ -125,10 +122,22 @@ def _chances(continuations: Continuations, sampling: Sampling) -> tuple[Floats, 
         chance_RC = np.where(beyond_RC, 0.0, chance_RC)
     if sampling.epsilon is not None:
         # By the model's own probabilities, which no temperature has changed.
-        rare_RC = value_RC < np.log(sampling.epsilon)
-        rare_RC[:, 0] = False
+        rare_RC = value_RC < np.minimum(np.log(sampling.epsilon), best_R1)
         chance_RC = np.where(rare_RC, 0.0, chance_RC)
     return chance_RC, token_RC
+
+
+def _drawn_from(continuations: Continuations, sampling: Sampling) -> tuple[Floats, Integers]:
+    """No more than are needed: to put a whole vocabulary in order takes longer than all the rest."""
+    if sampling.top_p is not None:
+        return continuations.best(sampling.top_k or sys.maxsize)
+    if sampling.epsilon is not None:
+        # More tokens than this cannot be so likely.
+        return continuations.best(min(sampling.top_k or sys.maxsize, math.ceil(1 / sampling.epsilon)))
+    if sampling.top_k is not None:
+        return continuations.best(sampling.top_k)
+    value_RV = continuations.everything()
+    return value_RV, np.broadcast_to(np.arange(value_RV.shape[1]), value_RV.shape)
 
 
 def _drawn(

@@ -88,7 +88,9 @@ def test_forbidden_words_leave_their_share_to_the_others() -> None:
     np.testing.assert_allclose(share, expected / expected.sum(), rtol=0, atol=0.03)
 
 
-@pytest.mark.parametrize("how", [Sampling(top_k=1), Sampling(top_p=1e-6), Sampling(temperature=1e-4)])
+@pytest.mark.parametrize(
+    "how", [Sampling(top_k=1), Sampling(top_p=1e-6), Sampling(temperature=1e-4), Sampling(epsilon=0.999)]
+)
 def test_with_no_freedom_left_it_is_greedy(how: Sampling) -> None:
     model, sentences = MadeUp(9, end_bonus=1.0), [*range(30)]
     rules = Limits(begin=BEGIN, end=END, longest=[5] * 30)
@@ -119,6 +121,27 @@ def test_top_p_keeps_the_fewest_best_that_have_p_together(p: float, temperature:
     np.testing.assert_allclose(share, expected / expected.sum(), rtol=0, atol=0.03)
 
 
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+@pytest.mark.parametrize("epsilon", [0.01, 0.06, 0.2])
+def test_epsilon_keeps_what_the_model_itself_holds_to_be_that_likely(epsilon: float, temperature: float) -> None:
+    kept = chances() >= epsilon
+    assert kept.sum() == {0.01: 6, 0.06: 5, 0.2: 2}[epsilon]
+    expected = np.where(kept, chances(temperature), 0.0)
+    share = first_words(4000, Sampling(temperature, epsilon=epsilon))
+    np.testing.assert_allclose(share, expected / expected.sum(), rtol=0, atol=0.03)
+    assert not share[~kept].any()
+
+
+def test_wishes_hold_together() -> None:
+    """Those of the three best that have 0.6 together, and 0.15 each."""
+    chance = chances()
+    order = np.argsort(-chance)
+    three = chance[order[:3]] / chance[order[:3]].sum()
+    kept = [n for n in range(3) if three[:n].sum() < 0.9 and chance[order[n]] >= 0.15]
+    share = first_words(2000, Sampling(top_k=3, top_p=0.9, epsilon=0.15))
+    assert {*share.nonzero()[0].tolist()} == {*order[kept].tolist()}
+
+
 def test_limits_are_kept_and_what_they_cut_off_is_not_complete() -> None:
     rules = Limits(begin=BEGIN, end=END, longest=[1, 4, 2])
     model = MadeUp(5, end_bonus=-30.0)
@@ -133,6 +156,7 @@ def test_limits_are_kept_and_what_they_cut_off_is_not_complete() -> None:
         ({"top_k": 0}, "top_k is 0; it must be at least 1"),
         ({"top_p": 0.0}, "top_p is 0.0; it must be above 0 and at most 1"),
         ({"top_p": 1.5}, "top_p is 1.5; it must be above 0 and at most 1"),
+        ({"epsilon": 0.0}, "epsilon is 0.0; it must be above 0 and below 1"),
     ],
 )
 def test_impossible_wishes_are_refused(how: dict[str, float], complaint: str) -> None:
