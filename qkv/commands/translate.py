@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LINES_AT_ONCE = 2000
 
 _NAMED = 10
+_QUOTED = 40
 _DEFAULT_WEIGHT = 0.5
 _DEFAULT_SAMPLES = 32
 
@@ -29,11 +30,13 @@ _OF_USE_ONLY_WITH = {
     ("sample", "mbr"): ("temperature", "top_k", "top_p", "epsilon", "seed"),
     ("mbr",): ("samples",),
     ("rerank",): ("weight", "backward"),
+    ("document",): ("tags", "source_language"),
 }
 """Options that say how, by those that say what."""
 
 _NOT_WITH = {
     "stream": ("n_best", "scores", "json", "sample", "mbr", "rerank", "beam", "length_penalty", "glossary", "keep"),
+    "document": ("n_best", "scores", "json", "stream", "prefix", "prefixes"),
     "mbr": ("sample", "rerank"),
     "sample": ("rerank",),
     "prefix": ("prefixes",),
@@ -58,6 +61,8 @@ def add_translate(commands: Commands[Any]) -> None:
         "  qkv translate run/ --sample --top-p 0.9 --seed 7 < in.en\n"
         "  qkv translate run/ --mbr chrf --samples 64 < in.en  of 64 drawn, the one most like the others\n"
         "  qkv translate run/ --rerank backwards/ --weight 0.3 < in.en\n"
+        "  qkv translate run/ --document < report.txt          lines are paragraphs, however long\n"
+        "  qkv translate run/ --document --tags < page.html    tags go where their words went\n"
         "  qkv translate run/ --stream                         each translation is shown as it grows",
     )
     parser.add_argument(
@@ -82,6 +87,12 @@ def add_translate(commands: Commands[Any]) -> None:
     shown.add_argument("--scores", action="store_true", help="put each translation's score before it")
     shown.add_argument("--json", action="store_true", help="a JSON object a line: all scores, of each token too")
     shown.add_argument("--stream", action="store_true", help="show each translation as it grows; a greedy search")
+    long = parser.add_argument_group("text of any length")
+    long.add_argument("--document", action="store_true", help="lines are paragraphs: each is split into sentences")
+    long.add_argument("--tags", action="store_true", help="carry inline tags, <b>…</b>, to where their words went")
+    long.add_argument(
+        "--from", dest="source_language", metavar="LANGUAGE", help="whose sentences these are (default: the run's)"
+    )
     drawn = parser.add_argument_group("drawing")
     drawn.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
     drawn.add_argument(
@@ -112,7 +123,10 @@ def _translate(options: argparse.Namespace) -> None:
     prefixes = _prefixes(options)
     terms = _terms(options)
     translator = Translator.load(*options.directories, device=options.device)
-    show = _stream(translator, options) if options.stream else _in_order(translator, terms, options)
+    if options.stream:
+        show = _stream(translator, options)
+    else:
+        show = (_document if options.document else _in_order)(translator, terms, options)
     # Whoever types lines wants to see each translated; a file is quicker in large helpings.
     interactive = options.input is None and sys.stdin.isatty()
     done = 0
@@ -135,14 +149,7 @@ length limit cut off."""
 
 
 def _in_order(translator: Translator, terms: Callable[[str], Terms] | None, options: argparse.Namespace) -> _Show:
-    how: dict[str, Any] = {
-        "beam": options.beam,
-        "length_penalty": options.length_penalty,
-        "alternatives": (options.n_best or 1) - 1,
-        "seed": options.seed or 0,
-        "controls": _controls(options),
-        **_choice(options),
-    }
+    how = {"alternatives": (options.n_best or 1) - 1, **_how(options)}
     # What is asked for wrongly is told before the output is touched.
     translator.translate([], **how)
     progress = Progress("translating", total=None, unit="lines")
@@ -162,6 +169,45 @@ def _in_order(translator: Translator, terms: Callable[[str], Terms] | None, opti
         return cut_off
 
     return show
+
+
+def _document(translator: Translator, terms: Callable[[str], Terms] | None, options: argparse.Namespace) -> _Show:
+    from qkv.translate import translate_document
+
+    how = _how(options)
+    translator.translate([], **how)
+    progress = Progress("translating", total=None, unit="sentences")
+
+    def show(done: int, texts: list[str], prefixes: list[str] | None, output: TextIO) -> list[int]:  # noqa: ARG001
+        with progress:
+            found = translate_document(
+                translator,
+                "\n".join(texts),
+                language=options.source_language,
+                tags=options.tags,
+                terms=terms,
+                progress=progress.advance,
+                **how,
+            )
+        output.write(f"{found.text}\n" if texts else "")
+        output.flush()
+        for sentence, one in zip(found.sentences, found.translations, strict=True):
+            if not one.complete:
+                tell(f"qkv: warning: a sentence was cut off by the length limit: {sentence[:_QUOTED]!r}…")
+        return []
+
+    return show
+
+
+def _how(options: argparse.Namespace) -> dict[str, Any]:
+    """How translations are looked for."""
+    return {
+        "beam": options.beam,
+        "length_penalty": options.length_penalty,
+        "seed": options.seed or 0,
+        "controls": _controls(options),
+        **_choice(options),
+    }
 
 
 def _stream(translator: Translator, options: argparse.Namespace) -> _Show:

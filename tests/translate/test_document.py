@@ -12,6 +12,7 @@ from qkv.engines.load import load_run
 from qkv.prepare import Prepared
 from qkv.translate import Terms, translate_document
 from tests import toy
+from tests.toy import Command
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +67,18 @@ def test_each_sentence_keeps_to_its_terms(translator: Translator) -> None:
     assert asked == ["basa kodu", "lumo riti"]
     assert "tisa" in first.split()
     assert second == "itir omul"
+
+
+def test_the_command_line_translates_paragraphs(command: Command, toy_run: Path) -> None:
+    given = b"basa kodu\n\n  lumo riti\n"
+    ran = command("translate", toy_run, "--document", "--beam", 1, given=given)
+    assert (ran.code, ran.out.decode()) == (0, "udok asab\n\n  itir omul\n")
+    tagged = command("translate", toy_run, "--document", "--tags", given=b"<p>basa</p>\n")
+    assert tagged.out.decode() == "<p>asab</p>\n"
+
+
+def test_what_makes_no_sense_with_paragraphs_is_told(command: Command, toy_run: Path) -> None:
+    for wrong in (["--document", "--n-best", "2"], ["--tags"], ["--document", "--stream"], ["--from", "de"]):
+        ran = command("translate", toy_run, *wrong, given=b"basa\n")
+        assert ran.code == 2
+        assert "--document" in ran.err
