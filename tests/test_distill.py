@@ -198,6 +198,17 @@ def test_other_cuts_of_a_source_have_the_same_translation(tmp_path: Path) -> Non
     assert Prepared.open(tmp_path / "student" / "data").report["distilled"]["translated"] == len(sources)
 
 
+def test_targets_are_turned_where_those_of_the_data_are(toy_run: Path, tmp_path: Path) -> None:
+    """The references too: each is among what the teacher finds, and is taken."""
+    config = toy.LEARNS.with_changes(text={"right_to_left": True}, data={"held_out": 20})
+    corpus = toy.write_tsv(tmp_path / "corpus.tsv", PAIRS)
+    data = prepare([corpus], tmp_path / "data", config, tokenizer=toy_run / "tokenizer.model").directory
+    distill(toy_run, data, tmp_path / "student", BRIEF, distilling=Distilling(beam=8, n_best_by_bleu=8))
+    given, made = (Prepared.open(one).corpus("train") for one in (data, tmp_path / "student" / "data"))
+    same = sum(given.pair(number) == made.pair(number) for number in range(len(given)))
+    assert same >= 0.9 * len(given)
+
+
 # Stopped and gone on
 
 
@@ -336,6 +347,10 @@ def test_an_output_that_holds_something_else_is_left_alone(toy_run: Path, few: P
     with pytest.raises(ConfigError, match="begun with other settings"):
         distill(toy_run, few, tmp_path / "student", BRIEF.with_changes(model={"width": 20}))
     assert contents(tmp_path / "student") == before
+    shutil.rmtree(tmp_path / "student" / "data")
+    shutil.copytree(few, tmp_path / "student" / "data")
+    with pytest.raises(ConfigError, match=r"distilling\.beam was None and is 4;"):
+        distill(toy_run, few, tmp_path / "student", BRIEF)
     train_prepared(few, tmp_path / "another", BRIEF)
     with pytest.raises(ConfigError, match="was trained on something else; choose another --output"):
         distill(toy_run, few, tmp_path / "another", BRIEF)

@@ -105,7 +105,7 @@ def _targets(
         reason = fault(tokenizer.decode(corpus.pair(number)[0]), one, ids, data)
         if reason is not None:
             kept[reason] += 1
-        yield ids if reason is None else None
+        yield lesson.turned(ids) if reason is None else None
 
 
 def _pairs(lesson: Lesson, numbers: list[int], targets: list[list[int] | None]) -> Iterator[_Pair]:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,11 @@ class Lesson:
 
     @property
     def cuts(self) -> int:
-        return int(self.prepared.manifest["settings"]["text"]["segmentations"])
+        return int(self._prepared_with["text"]["segmentations"])
+
+    def turned(self, target: list[int]) -> list[int]:
+        """A target as the data has it, given as it is read, and the other way round."""
+        return target[::-1] if self._prepared_with["text"]["right_to_left"] else target
 
     @property
     def translations(self) -> Request:
@@ -106,7 +111,11 @@ class Lesson:
     def data(self) -> Request:
         """The prepared data that is asked for."""
         distilling = {**self.translations.settings["distilling"], "also_original": self.distilling.also_original}
-        return Request({**self.prepared.manifest["settings"], "distilling": distilling}, self._inputs)
+        return Request({**self._prepared_with, "distilling": distilling}, self._inputs)
+
+    @functools.cached_property
+    def _prepared_with(self) -> Mapping[str, Any]:
+        return Request.of_manifest(self.prepared.manifest).settings
 
     @property
     def _inputs(self) -> dict[str, list[dict[str, Any]]]:

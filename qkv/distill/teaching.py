@@ -52,7 +52,7 @@ def translate_sources(lesson: Lesson, translator: Translator, parts: Parts, size
                 alternatives=lesson.distilling.n_best_by_bleu - 1,
                 progress=progress.advance,
             )
-            references = [decode(target) for _, target in pairs]
+            references = [decode(lesson.turned(target)) for _, target in pairs]
             parts.write(numbers.start, [*map(_chosen, translations, references)])
             slowest = max(slowest, time.monotonic() - begun)
     return True

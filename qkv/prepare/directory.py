@@ -124,8 +124,9 @@ class Request:
     def of_manifest(cls, manifest: Mapping[str, Any]) -> Request:
         """What was asked for then; a setting that is younger than the data has its default."""
         defaults = cls.of(Config(), {}).settings
-        settings = {section: {**asked, **manifest["settings"].get(section, {})} for section, asked in defaults.items()}
-        return cls(settings, manifest["inputs"])
+        then = manifest["settings"]
+        known = {section: {**asked, **then.get(section, {})} for section, asked in defaults.items()}
+        return cls({**then, **known}, manifest["inputs"])
 
     @property
     def fingerprint(self) -> str:
@@ -252,9 +253,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _differences(before: Request, request: Request) -> Iterator[str]:
     for section, asked in request.settings.items():
+        then = before.settings.get(section, {})
         for name, value in asked.items():
-            if before.settings[section][name] != value:
-                yield f"{section}.{name} was {before.settings[section][name]} and is {value}"
+            if then.get(name) != value:
+                yield f"{section}.{name} was {then.get(name)} and is {value}"
     for role, files in request.inputs.items():
         if [file["sha256"] for file in before.inputs.get(role, [])] != [file["sha256"] for file in files]:
             yield f"the {role} files are not the same"
