@@ -9,7 +9,8 @@ from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.models.build import build, hasten
 from qkv.training.optimizer import build_optimizers
-from qkv.training.step import Step
+from qkv.training.processes import Processes
+from qkv.training.step import Alone, Step
 from qkv.training.weights import Weights
 
 KINDS = {
@@ -33,7 +34,9 @@ def profile_step(config: Config, batch: PairBatch, vocabulary: int) -> None:
     model = build(config.model, vocabulary, seed=1).cuda()
     hasten(model)
     weights = Weights(model, torch.bfloat16)
-    step = Step(config, model, weights, build_optimizers(config.training, weights.exact, ()), None, captured=True)
+    gradients = Alone(model, weights, config.training.label_smoothing, Processes())
+    optimizers = build_optimizers(config.training, weights.exact, ())
+    step = Step(config, gradients, weights, optimizers, None, captured=True)
     for number in range(1, 6):
         step.begin(batch, number)()
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:

@@ -47,7 +47,7 @@ MAY_CHANGE = {
     "training.steps", "training.save_every", "training.keep_checkpoints", "training.validate_every",
     "training.validation_sentences", "training.report_every", "training.patience", "training.average_checkpoints",
     "training.tolerated_bad_steps", "training.tolerated_rise", "training.rollbacks", "training.device",
-    "training.kernels", "training.tensorboard",
+    "training.parallel", "training.accumulate", "training.kernels", "training.tensorboard",
     "training.learning_rate", "training.warmup_steps", "training.clip",
     "search.beam", "search.length_penalty", "search.extra_length", "search.batch_tokens", "search.longest_source",
 }  # fmt: skip
@@ -160,6 +160,19 @@ class RunDirectory:
             if changed:
                 differences = ", ".join(f"{name} was {before[name]}, now {now[name]}" for name in changed)
                 raise ConfigError(f"{self.path} was begun with other settings ({differences}); use another --output")
+
+    def settled(self, config: Config) -> Config:
+        """The settings, with the batch that this run has found to fit where that is left to it."""
+        if config.training.tokens_per_batch != "auto":
+            return config
+        _, state = self.newest_state()
+        found = state.get("settings", {}).get("training.tokens_per_batch")
+        if found is None and self.config_file.exists():
+            kept = self.config()
+            # A run that has learned nothing yet and is begun again with other settings finds out anew.
+            if self.learned or kept.with_changes(training={"tokens_per_batch": "auto"}) == config:
+                found = kept.training.tokens_per_batch
+        return config if found is None else config.with_changes(training={"tokens_per_batch": found})
 
     def require_model(self, model: ModelConfig, directory: Path, state: Mapping[str, Any]) -> None:
         """The settings of the model must be those its weights were learned with: many change no tensor's shape."""

@@ -72,8 +72,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    tell(f"qkv: error: {message}")
+    if _speaks():
+        tell(f"qkv: error: {message}")
     return code
+
+
+def _speaks() -> bool:
+    """Of several processes that train together, all find the same mistake and make the same plan: one says so."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -185,10 +191,14 @@ def _train(options: argparse.Namespace) -> None:
 
     deadline = _deadline(options)
     others = {"valid": options.valid, "test": options.test, "tokenizer": options.tokenizer}
-    if options.dry_run and options.data is not None:
-        print(plan_prepared_training(options.data, options.output, config))
-    elif options.dry_run:
-        print(plan_training(options.files, options.output, config, **others))
+    if options.dry_run:
+        plan = (
+            plan_training(options.files, options.output, config, **others)
+            if options.data is None
+            else plan_prepared_training(options.data, options.output, config)
+        )
+        if _speaks():
+            print(plan)
     elif options.data is not None:
         train_prepared(options.data, options.output, config, deadline=deadline)
     else:

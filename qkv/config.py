@@ -132,8 +132,8 @@ class TrainingConfig:
     """How the model learns (sections 5.2 to 5.4)."""
 
     steps: int = 100_000
-    tokens_per_batch: int = 25_000
-    """Target positions of one step, all ranks and accumulated parts together."""
+    tokens_per_batch: int | Literal["auto"] = 25_000
+    """Target positions of one step, all processes and accumulated parts together; auto takes what fits the memory."""
     accumulate: int = 1
     """Parts a step's batch is computed in, to fit memory; the step is the same."""
     optimizer: Literal["adam", "adamw", "muon"] = "adam"
@@ -177,15 +177,19 @@ class TrainingConfig:
     kernels: Literal["auto", "fast", "plain"] = "auto"
     """On a GPU, parts written for it and a step that is one graph; or the plain ones, which are slower."""
     device: str = "auto"
+    parallel: Literal["auto", "none", "ddp", "fsdp"] = "auto"
+    """How several processes train together: each with all weights (ddp, which auto takes), or with a part of them."""
     seed: int = 1
     tensorboard: bool = False
 
     def __post_init__(self) -> None:
         for name in (
-            "steps", "tokens_per_batch", "accumulate", "warmup_steps", "average_checkpoints", "save_every",
+            "steps", "accumulate", "warmup_steps", "average_checkpoints", "save_every",
             "keep_checkpoints", "validate_every", "report_every", "tolerated_bad_steps",
         ):  # fmt: skip
             _at_least(1, f"training.{name}", getattr(self, name))
+        if self.tokens_per_batch != "auto":
+            _at_least(1, "training.tokens_per_batch", self.tokens_per_batch)
         for name in ("validation_sentences", "weight_decay", "epsilon", "rollbacks"):
             _at_least(0, f"training.{name}", getattr(self, name))
         _between(0, 1 << 32, "training.seed", self.seed)
@@ -240,11 +244,19 @@ class Config:
                 f"data.row_width {self.data.row_width} is more than the {self.model.longest} learned positions; "
                 f"set model.longest to at least {self.data.row_width}"
             )
-        if self.training.tokens_per_batch < self.data.row_width * self.training.accumulate:
+        tokens = self.training.tokens_per_batch
+        if tokens != "auto" and tokens < self.data.row_width * self.training.accumulate:
             raise ConfigError(
-                f"training.tokens_per_batch {self.training.tokens_per_batch} is less than a row of "
+                f"training.tokens_per_batch {tokens} is less than a row of "
                 f"{self.data.row_width} positions for each of {self.training.accumulate} parts"
             )
+
+    @property
+    def rows_a_step(self) -> int:
+        """Rows of a step's batch, all processes together; `auto` is a number before anybody asks."""
+        tokens = self.training.tokens_per_batch
+        assert tokens != "auto"
+        return tokens // self.data.row_width
 
     def with_changes(self, **sections: Mapping[str, Any]) -> Config:
         """The same settings but for these: `config.with_changes(model={"dropout": 0.3})`."""
@@ -313,7 +325,7 @@ def _section(kind: type[Any], section: str, values: Mapping[str, Any]) -> Any:
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:
-    return typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+    return typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
 
 
 def _fits(value: Any, kind: Any) -> bool:

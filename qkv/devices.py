@@ -1,9 +1,13 @@
-"""Which device the work is done on, in which numbers, and how it gets it."""
+"""Which device the work is done on, in which numbers, how it gets it, and how much memory it has."""
 
 from __future__ import annotations
 
+import gc
 import importlib.util
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import torch
 
@@ -11,6 +15,12 @@ from qkv.errors import ConfigError
 
 _WARM_UP = 2
 """Calls before a graph is captured: libraries and kernels set themselves up in their first calls."""
+_SYSTEM = Path("/")
+_GROUPS = {
+    "": ("", "memory.max", "memory.current"),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
+"""For both versions of Linux's control groups: the folder, and the files that tell the limit and what is used of it."""
 
 
 def choose_device(name: str) -> torch.device:
@@ -69,3 +79,46 @@ class Captured:
             with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
                 self._work()
         self._graph.replay()
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that are free on a device; on a CPU, those that this process may still take."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return min((_free_on_machine(), *_free_in_groups()))
+
+
+def release_memory(device: torch.device) -> None:
+    """Gives back what belonged to things that nobody knows of any more."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def _free_on_machine() -> int:
+    told = _SYSTEM / "proc/meminfo"
+    if not told.exists():
+        # Not on Linux: all there is.
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    found = re.search(r"MemAvailable: +([0-9]+) kB", told.read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def _free_in_groups() -> Iterator[int]:
+    """What the control groups of this process let it take: a container's or a queue's limits."""
+    groups = _SYSTEM / "proc/self/cgroup"
+    for line in groups.read_text().splitlines() if groups.exists() else ():
+        _, kinds, place = line.split(":", 2)
+        for folder, most, used in (_GROUPS[kind] for kind in kinds.split(",") if kind in _GROUPS):
+            root = _SYSTEM / "sys/fs/cgroup" / folder
+            group = root / place.strip("/")
+            for one in (group, *(parent for parent in group.parents if parent.is_relative_to(root))):
+                if (one / most).exists() and (limit := (one / most).read_text().strip()) != "max":
+                    yield max(0, int(limit) - int((one / used).read_text()) + _cached(one))
+
+
+def _cached(group: Path) -> int:
+    """Bytes of files that a group keeps in memory and would give back."""
+    found = re.search(r"^(?:total_)?inactive_file ([0-9]+)", (group / "memory.stat").read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0

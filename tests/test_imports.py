@@ -46,9 +46,9 @@ MAY_IMPORT = {
         "errors progress storage config text data.corpus checkpoint prepare translate evaluate.scores training"
     ),
     "qkv.convert": "errors config",
-    "qkv.export": "qkv errors storage manifest config text data.corpus layers models prepare engines",
+    "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
     "qkv.plot": "errors",
-    "qkv.commands": "errors storage progress text.files text.cleaning search.sample prepare engines translate",
+    "qkv.commands": "errors storage progress text.files text.glossary text.cleaning prepare engines translate",
     "qkv.cli": (
         "qkv errors storage progress config recipes checkpoint prepare training distill evaluate export plot commands"
     ),

@@ -7,6 +7,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -16,7 +17,7 @@ from qkv.errors import ConfigError, RuleError, TextError
 from qkv.progress import Progress, tell
 
 if TYPE_CHECKING:
-    from qkv.translate import Controls, Sampling, Translation, Translator
+    from qkv.translate import Controls, Sampling, Terms, Translation, Translator
 
 LINES_AT_ONCE = 2000
 
@@ -32,7 +33,7 @@ _OF_USE_ONLY_WITH = {
 """Options that say how, by those that say what."""
 
 _NOT_WITH = {
-    "stream": ("n_best", "scores", "json", "sample", "mbr", "rerank", "beam", "length_penalty"),
+    "stream": ("n_best", "scores", "json", "sample", "mbr", "rerank", "beam", "length_penalty", "glossary", "keep"),
     "mbr": ("sample", "rerank"),
     "sample": ("rerank",),
     "prefix": ("prefixes",),
@@ -53,6 +54,7 @@ def add_translate(commands: Commands[Any]) -> None:
         "  qkv translate run/ --json < in.en                   tokens and their log-probabilities too\n"
         "  qkv translate run/ --prefix 'Chère Madame,' < in.en\n"
         "  qkv translate run/ --coverage-penalty 0.2 --no-repeat 3 --min-length 4 < in.en\n"
+        "  qkv translate run/ --glossary terms.tsv --keep placeholders,urls,numbers < in.en\n"
         "  qkv translate run/ --sample --top-p 0.9 --seed 7 < in.en\n"
         "  qkv translate run/ --mbr chrf --samples 64 < in.en  of 64 drawn, the one most like the others\n"
         "  qkv translate run/ --rerank backwards/ --weight 0.3 < in.en\n"
@@ -69,6 +71,12 @@ def add_translate(commands: Commands[Any]) -> None:
     asked.add_argument("--min-length", type=int, metavar="N", help="at least N tokens before the end")
     asked.add_argument("--prefix", metavar="TEXT", help="what every translation begins with")
     asked.add_argument("--prefixes", type=Path, metavar="FILE", help="what each translation begins with, line by line")
+    asked.add_argument("--glossary", type=Path, metavar="TSV", help="a file of terms that must appear, or must not")
+    asked.add_argument(
+        "--keep",
+        metavar="KINDS",
+        help="what comes out unchanged, once each: placeholders, tags, entities, urls, e-mails, paths, code, numbers",
+    )
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--n-best", type=int, metavar="N", help="the N best of each line, with their scores")
     shown.add_argument("--scores", action="store_true", help="put each translation's score before it")
@@ -102,8 +110,9 @@ def _translate(options: argparse.Namespace) -> None:
         raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
     lines = input_lines(options)
     prefixes = _prefixes(options)
+    terms = _terms(options)
     translator = Translator.load(*options.directories, device=options.device)
-    show = _stream(translator, options) if options.stream else _in_order(translator, options)
+    show = _stream(translator, options) if options.stream else _in_order(translator, terms, options)
     # Whoever types lines wants to see each translated; a file is quicker in large helpings.
     interactive = options.input is None and sys.stdin.isatty()
     done = 0
@@ -125,7 +134,7 @@ _Show = Callable[[int, list[str], list[str] | None, TextIO], list[int]]
 length limit cut off."""
 
 
-def _in_order(translator: Translator, options: argparse.Namespace) -> _Show:
+def _in_order(translator: Translator, terms: Callable[[str], Terms] | None, options: argparse.Namespace) -> _Show:
     how: dict[str, Any] = {
         "beam": options.beam,
         "length_penalty": options.length_penalty,
@@ -140,7 +149,10 @@ def _in_order(translator: Translator, options: argparse.Namespace) -> _Show:
 
     def show(done: int, texts: list[str], prefixes: list[str] | None, output: TextIO) -> list[int]:
         with progress:
-            translations = translator.translate(texts, prefixes=prefixes, progress=progress.advance, **how)
+            held_to = None if terms is None else [*map(terms, texts)]
+            translations = translator.translate(
+                texts, prefixes=prefixes, terms=held_to, progress=progress.advance, **how
+            )
         cut_off = []
         for number, best in enumerate(translations, start=done + 1):
             output.writelines(_rows(number, best, options))
@@ -233,6 +245,20 @@ def _prefixes(options: argparse.Namespace) -> Callable[[int, int], list[str] | N
         return some
 
     return prefixes
+
+
+def _terms(options: argparse.Namespace) -> Callable[[str], Terms] | None:
+    """What the translation of a line has to keep to; None where nothing is asked for."""
+    if options.glossary is None and options.keep is None:
+        return None
+    from qkv.text.glossary import Glossary
+    from qkv.translate import terms_of
+
+    glossary = Glossary.load(options.glossary) if options.glossary is not None else None
+    terms = partial(terms_of, glossary=glossary, keep=options.keep.split(",") if options.keep is not None else ())
+    # What is asked for wrongly is told before anything is loaded.
+    terms("")
+    return terms
 
 
 def _tell_cut_off(numbers: Sequence[int]) -> None:

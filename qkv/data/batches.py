@@ -38,9 +38,15 @@ class Batches:
         self.rows = pack(corpus.source_lengths() + 1, corpus.target_lengths() + 1, width)
         self._order = lru_cache(maxsize=2)(self._order_of_epoch)
 
-    def of_step(self, step: int) -> PairBatch:
-        """The batch of step n, counted from 0."""
-        return self.of_rows(self.rows_of_step(step))
+    def of_step(self, step: int, *, share: int = 0, shares: int = 1) -> PairBatch:
+        """The batch of step n, counted from 0, or a share of its rows; that too says how many tokens the whole has."""
+        rows = self.rows_of_step(step)
+        pairs = self.rows.of(rows).pairs
+        source, target = self._corpus.source_offsets, self._corpus.target_offsets
+        return self.of_rows(np.array_split(rows, shares)[share])._replace(
+            source_tokens=int((source[pairs + 1] - source[pairs] + 1).sum()),
+            target_tokens=int((target[pairs + 1] - target[pairs] + 1).sum()),
+        )
 
     def of_rows(self, rows: Ints) -> PairBatch:
         """These rows as a batch."""

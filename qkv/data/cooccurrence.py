@@ -11,6 +11,9 @@ from qkv.data.corpus import Corpus
 
 Numbers = npt.NDArray[np.int64]
 
+_AT_ONCE = 10_000
+"""Pairs that are counted together."""
+
 
 class Cooccurrence:
     """In how many pairs each subword of the source stands, each of the target, and both together."""
@@ -19,15 +22,18 @@ class Cooccurrence:
         self._vocabulary = vocabulary
         self._source = np.zeros(vocabulary, dtype=np.int64)
         self._target = np.zeros(vocabulary, dtype=np.int64)
-        keys = []
+        self._key, self._count = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        waiting: list[Numbers] = []
         for source, target in pairs:
             # Each counts once a pair, however often it stands in it.
             ones, others = np.unique(source), np.unique(target)
             self._source[ones] += 1
             self._target[others] += 1
-            keys.append((ones[:, None].astype(np.int64) * vocabulary + others).reshape(-1))
-        together = np.concatenate(keys) if keys else np.zeros(0, dtype=np.int64)
-        self._key, self._count = np.unique(together, return_counts=True)
+            waiting.append((ones[:, None].astype(np.int64) * vocabulary + others).reshape(-1))
+            if len(waiting) == _AT_ONCE:
+                self._add(waiting)
+                waiting = []
+        self._add(waiting)
 
     @classmethod
     def of(cls, corpus: Corpus, vocabulary: int, *, pairs: int) -> Cooccurrence:
@@ -43,3 +49,25 @@ class Cooccurrence:
         alone = self._source[source] + self._target[target]
         dice: npt.NDArray[np.float64] = 2 * together / np.maximum(alone, 1)
         return dice
+
+    def likely(self, count: int, *, missing: int) -> Numbers:
+        """For every subword of the source a row of those that belong to it most, best first; then those missing."""
+        source, target = self._key // self._vocabulary, self._key % self._vocabulary
+        order = np.lexsort((-self.dice(source, target), source))
+        source, target = source[order], target[order]
+        rank = np.arange(len(source)) - np.searchsorted(source, source)
+        kept = rank < count
+        rows = np.full((self._vocabulary, count), missing, dtype=np.int64)
+        rows[source[kept], rank[kept]] = target[kept]
+        return rows
+
+    def frequent(self, count: int) -> Numbers:
+        """The subwords that stand in most targets, the most frequent first."""
+        most = np.argsort(-self._target, kind="stable")[:count]
+        return most[self._target[most] > 0]
+
+    def _add(self, keys: list[Numbers]) -> None:
+        """Counted in between and not at the end: all keys of a large corpus would not fit into memory."""
+        key, count = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]), return_counts=True)
+        self._key, place = np.unique(np.concatenate([self._key, key]), return_inverse=True)
+        self._count = np.bincount(place, weights=np.concatenate([self._count, count])).astype(np.int64)

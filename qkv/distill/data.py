@@ -35,8 +35,8 @@ def write_data(lesson: Lesson, parts: Parts, output: Path) -> Prepared:
     """Writes the student's data, all at once; where a translation is of no use, the original target stays."""
     prepared = lesson.prepared
     described = prepared.manifest["files"]
-    learned_twice = 1 + lesson.distilling.also_original
-    with workplace(output, learned_twice * sum(one["bytes"] for one in described.values())) as place:
+    targets_each = 1 + lesson.distilling.also_original
+    with workplace(output, targets_each * sum(one["bytes"] for one in described.values())) as place:
         for name in described:
             if not name.startswith("train.") and name != REPORT:
                 shutil.copyfile(prepared.directory / name, place / name)
@@ -82,7 +82,7 @@ def summary(lesson: Lesson, made: Prepared) -> str:
 
 
 def fault(source: str, taught: Taught, ids: list[int], data: DataConfig) -> str | None:
-    """Why a translation is of no use: cut off, or what the corpus itself would have been cleaned of; None if it is."""
+    """Why nobody should learn from a translation: it was cut off, or the corpus would have been cleaned of it."""
     pair = Pair(source, taught.text)
     reasons = {
         CUT_OFF: not taught.complete,

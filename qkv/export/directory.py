@@ -56,8 +56,8 @@ def export(
         if loaded.looks is None:
             loaded = loaded._replace(looks=learn_looks(loaded, prepared.corpus("train"), prepared.corpus("valid")))
         if shortlist:
-            always = [loaded.tokenizer.end]
-            expected = learn_shortlist(prepared.corpus("train"), loaded.tokenizer.size, always=always)
+            end = loaded.tokenizer.end
+            expected = learn_shortlist(prepared.corpus("train"), loaded.tokenizer.size, end=end)
     write_exported(output, loaded, precision=precision, shortlist=expected)
 
 

@@ -56,7 +56,7 @@ def modern() -> Config:
 def fast() -> Config:
     """What learns most in the same time on one GPU: modern's model, Muon, large batches; 12,000 steps."""
     return modern().with_changes(
-        model={"hidden": 1344},
+        model={"hidden": 1344, "initial": "silent"},
         training={
             "optimizer": "muon",
             "learning_rate": 6e-3,

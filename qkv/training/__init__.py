@@ -11,6 +11,7 @@ from qkv.config import Config
 from qkv.prepare import Prepared, prepare
 from qkv.training.loop import train_run
 from qkv.training.plan import require_ready
+from qkv.training.processes import joined
 
 __all__ = ["train", "train_prepared"]
 
@@ -33,26 +34,32 @@ def train(
     if isinstance(files, str):
         raise TypeError("train takes a list of files: train([source, target], output, config)")
     run = RunDirectory(Path(output))
-    # Preparing may take long: what is wrong with the rest is said before it.
-    require_ready(config, run)
-    prepared = prepare(
-        _paths(files),
-        run.data,
-        config,
-        valid=_paths(valid),
-        test=_paths(test),
-        tokenizer=None if tokenizer is None else Path(tokenizer),
-    )
-    say(prepared.summary())
-    train_run(config, run, prepared, deadline=deadline)
+
+    def prepare_files() -> None:
+        # Preparing may take long: what is wrong with the rest is said before it.
+        require_ready(config, run)
+        prepared = prepare(
+            _paths(files),
+            run.data,
+            config,
+            valid=_paths(valid),
+            test=_paths(test),
+            tokenizer=None if tokenizer is None else Path(tokenizer),
+        )
+        say(prepared.summary())
+
+    with joined() as processes:
+        processes.by_first(prepare_files)
+        train_run(config, run, Prepared.open(run.data), processes, deadline=deadline)
 
 
 def train_prepared(data: Path, output: Path, config: Config, *, deadline: float | None = None) -> None:
     """Trains on a directory that `prepare` wrote; its text and data settings are those of the run."""
-    prepared = Prepared.open(data)
-    run, config = RunDirectory(output), prepared.applied_to(config)
-    require_ready(config, run)
-    train_run(config, run, prepared, deadline=deadline)
+    with joined() as processes:
+        prepared = Prepared.open(data)
+        run, config = RunDirectory(output), prepared.applied_to(config)
+        processes.by_first(lambda: require_ready(config, run))
+        train_run(config, run, prepared, processes, deadline=deadline)
 
 
 def _paths(files: Sequence[str | os.PathLike[str]]) -> list[Path]:

@@ -30,6 +30,15 @@ class Setback(NamedTuple):
     rate_factor: float
     """What the learning rate is multiplied with from now on."""
 
+    def report(self) -> dict[str, Any]:
+        """What the log says of it."""
+        return {
+            "rollback": self.number,
+            "from_step": self.from_step,
+            "rate_factor": self.rate_factor,
+            "reason": self.reason,
+        }
+
 
 class Diverged(Exception):  # noqa: N818 - not an error yet: training goes back and on
     """Ends an attempt at training, to go on with another."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -17,14 +17,44 @@ _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
 
 
+class Matrices(Protocol):
+    """Matrices of which this process may keep only a part."""
+
+    def shape(self, parameter: Tensor) -> torch.Size:
+        """Of the whole matrix."""
+
+    def whole(self, parameters: Sequence[Tensor], part_NDF: Tensor) -> Tensor:
+        """What belongs to these matrices, of one shape, made whole."""
+
+    def share(self, parameters: Sequence[Tensor], whole_NDF: Tensor) -> Sequence[Tensor]:
+        """This process's part of each."""
+
+
+class Uncut:
+    """Matrices that this process has all of."""
+
+    def shape(self, parameter: Tensor) -> torch.Size:
+        return parameter.shape
+
+    def whole(self, parameters: Sequence[Tensor], part_NDF: Tensor) -> Tensor:  # noqa: ARG002
+        return part_NDF
+
+    def share(self, parameters: Sequence[Tensor], whole_NDF: Tensor) -> Sequence[Tensor]:  # noqa: ARG002
+        return whole_NDF.unbind()
+
+
+UNCUT = Uncut()
+
+
 class Muon(torch.optim.Optimizer):
     """For the matrices between a model's first and last layer; matrices of one shape are worked on together.
 
     Knows `grad_scale` and `found_inf` as torch's fused optimizers do, and keeps everything on the device.
     """
 
-    def __init__(self, groups: Iterable[dict[str, Any]], *, weight_decay: float) -> None:
+    def __init__(self, groups: Iterable[dict[str, Any]], *, weight_decay: float, matrices: Matrices = UNCUT) -> None:
         super().__init__(groups, {"weight_decay": weight_decay, "lr": 0.0})
+        self._matrices = matrices
         for group in self.param_groups:
             for parameter in group["params"]:
                 self.state[parameter]["momentum"] = torch.zeros_like(parameter)
@@ -35,7 +65,7 @@ class Muon(torch.optim.Optimizer):
         for group in self.param_groups:
             shapes = defaultdict(list)
             for parameter in group["params"]:
-                shapes[parameter.shape].append(parameter)
+                shapes[self._matrices.shape(parameter)].append(parameter)
             for shape, parameters in shapes.items():
                 self._move(parameters, group["lr"], group["weight_decay"], max(shape))
 
@@ -50,10 +80,10 @@ class Muon(torch.optim.Optimizer):
         gradient_NDF = torch.stack(gradients).div_(scale).nan_to_num_(0.0, 0.0, 0.0)
         momentum_NDF = torch.stack(momentums).lerp_(gradient_NDF, (1 - _MOMENTUM) * finite)
         torch._foreach_copy_(momentums, list(momentum_NDF.unbind()))
-        update_NDF = orthogonal(gradient_NDF.lerp_(momentum_NDF, _MOMENTUM))
+        update_NDF = orthogonal(self._matrices.whole(parameters, gradient_NDF.lerp_(momentum_NDF, _MOMENTUM)))
         torch._foreach_mul_(parameters, 1 - rate * weight_decay * finite)
         distance = -rate * finite * (_ROOT_MEAN_SQUARE * longer**0.5)
-        torch._foreach_add_(parameters, list((update_NDF * distance).unbind()))
+        torch._foreach_add_(parameters, list(self._matrices.share(parameters, update_NDF * distance)))
 
 
 def orthogonal(matrix_NDF: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import Tensor, nn
+
 from qkv.data.batch import PairBatch
 from qkv.layers.loss import Loss, smoothed_cross_entropy
 from qkv.models.encoder_decoder import EncoderDecoder
@@ -17,3 +19,16 @@ def translation_loss(model: EncoderDecoder, batch: PairBatch, *, smoothing: floa
         smoothing=smoothing,
         chunks=model.loss_chunks,
     )
+
+
+class Objective(nn.Module):
+    """The loss as a module, which is what the library's ways to train in several processes begin with."""
+
+    def __init__(self, model: EncoderDecoder, smoothing: float) -> None:
+        super().__init__()
+        self.model = model
+        self.smoothing = smoothing
+
+    def forward(self, part: PairBatch) -> tuple[Tensor, Tensor]:
+        loss = translation_loss(self.model, part, smoothing=self.smoothing)
+        return loss.total, loss.surprise

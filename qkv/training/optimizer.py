@@ -8,14 +8,17 @@ import torch
 from torch import nn
 
 from qkv.config import TrainingConfig
-from qkv.training.muon import Muon
+from qkv.training.muon import UNCUT, Matrices, Muon
 
 
 def build_optimizers(
-    config: TrainingConfig, weights: Mapping[str, nn.Parameter], hidden: Collection[str]
+    config: TrainingConfig,
+    weights: Mapping[str, nn.Parameter],
+    hidden: Collection[str],
+    matrices: Matrices = UNCUT,
 ) -> list[torch.optim.Optimizer]:
     """The optimizers of this configuration; `hidden` names the matrices between a model's first and last layer."""
-    return OPTIMIZERS[config.optimizer](config, weights, hidden)
+    return OPTIMIZERS[config.optimizer](config, weights, hidden, matrices)
 
 
 def _adam(
@@ -38,21 +41,22 @@ def _adam(
 
 
 def _muon(
-    config: TrainingConfig, weights: Mapping[str, nn.Parameter], hidden: Collection[str]
+    config: TrainingConfig, weights: Mapping[str, nn.Parameter], hidden: Collection[str], matrices: Matrices
 ) -> list[torch.optim.Optimizer]:
     rest = {name: one for name, one in weights.items() if name not in hidden}
-    matrices = [weights[name] for name in hidden]
+    groups = [{"params": [weights[name] for name in hidden], "rate": "rate"}]
     return [
-        Muon([{"params": matrices, "rate": "rate"}], weight_decay=config.weight_decay),
+        Muon(groups, weight_decay=config.weight_decay, matrices=matrices),
         _adam(torch.optim.AdamW, config, rest, "rest_rate"),
     ]
 
 
 OPTIMIZERS: dict[
-    str, Callable[[TrainingConfig, Mapping[str, nn.Parameter], Collection[str]], list[torch.optim.Optimizer]]
+    str,
+    Callable[[TrainingConfig, Mapping[str, nn.Parameter], Collection[str], Matrices], list[torch.optim.Optimizer]],
 ] = {
-    "adam": lambda config, weights, _: [_adam(torch.optim.Adam, config, weights, "rate")],
-    "adamw": lambda config, weights, _: [_adam(torch.optim.AdamW, config, weights, "rate")],
+    "adam": lambda config, weights, *_: [_adam(torch.optim.Adam, config, weights, "rate")],
+    "adamw": lambda config, weights, *_: [_adam(torch.optim.AdamW, config, weights, "rate")],
     "muon": _muon,
 }
 

@@ -21,13 +21,18 @@ from qkv.storage import explained, sync, write_atomically
 class Log:
     """One JSON object a line in the run directory; a resumed run cuts off what its checkpoint does not know of."""
 
-    def __init__(self, path: Path, *, since_step: int, rollbacks: int, tensorboard: bool) -> None:
+    def __init__(self, path: Path, *, since_step: int, rollbacks: int, tensorboard: bool, silent: bool = False) -> None:
         self._path = path
+        self._silent = silent
+        """Whether another process writes the same."""
         self._unwritten = b""
-        self._cut(since_step, rollbacks)
-        self._board = _summary_writer(path.parent, since_step) if tensorboard else None
+        self._board = _summary_writer(path.parent, since_step) if tensorboard and not silent else None
+        if not silent:
+            self._cut(since_step, rollbacks)
 
     def write(self, kind: str, step: int, **values: Any) -> None:
+        if self._silent:
+            return
         self._unwritten += (json.dumps({"kind": kind, "step": step, **values}) + "\n").encode()
         # A full disk ends no training: the line waits for room, and no checkpoint is written before it.
         with suppress(StorageError):
@@ -110,8 +115,10 @@ class Window:
 class ProgressLine:
     """A line that redraws itself on a terminal; elsewhere, a plain line a report."""
 
-    def __init__(self, steps: int, stream: TextIO | None = None) -> None:
+    def __init__(self, steps: int, stream: TextIO | None = None, *, silent: bool = False) -> None:
         self._steps = steps
+        self._silent = silent
+        """Whether another process says the same."""
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._begun: tuple[float, int] | None = None
@@ -119,6 +126,8 @@ class ProgressLine:
 
     def say(self, message: str) -> None:
         """A line that stays."""
+        if self._silent:
+            return
         if self._live:
             clear(self._stream)
         write_line(self._stream, message, live=False)
@@ -127,7 +136,7 @@ class ProgressLine:
         """Shows where training stands: at every report, and on a terminal as often as an eye can follow."""
         now = time.monotonic()
         self._begun = self._begun or (now, step)
-        if not report and not (self._live and now - self._shown > 0.2):
+        if self._silent or (not report and not (self._live and now - self._shown > 0.2)):
             return
         self._shown = now
         began, first = self._begun

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,16 +61,15 @@ class Saver:
         self._writing: Future[Written] | None = None
 
     def begin(
-        self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any], keeping: Keeping
+        self, step: int, tensors: Iterable[tuple[str, str, Tensor]], state: Mapping[str, Any], keeping: Keeping
     ) -> None:
         """Copies everything, then returns; what came of the checkpoint before must have been asked for."""
         assert self._writing is None
         begun = time.monotonic()
-        # A CPU's tensors too: the next step writes over them.
-        copies = {
-            group: {name: tensor.detach().to("cpu", copy=True) for name, tensor in some.items()}
-            for group, some in tensors.items()
-        }
+        copies: dict[str, dict[str, Tensor]] = {}
+        for group, name, tensor in tensors:
+            # A CPU's tensors too: the next step writes over them.
+            copies.setdefault(group, {})[name] = tensor.detach().to("cpu", copy=True)
         self._writing = self._thread.submit(self._write, step, copies, copy.deepcopy(state), keeping, begun)
 
     def outcome(self, *, wait: bool) -> Written | None:

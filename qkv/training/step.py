@@ -7,10 +7,10 @@ given the whole of it as one piece, and the next one before it is done.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from qkv.config import Config
 from qkv.data.batch import PairBatch
@@ -19,8 +19,13 @@ from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training.averaging import MovingAverage
 from qkv.training.objective import translation_loss
 from qkv.training.optimizer import learning_rate
+from qkv.training.processes import Processes
 from qkv.training.queue import AtOnce, GpuQueue, Queue
-from qkv.training.weights import Weights
+from qkv.training.weights import KeptWeights, Weights
+
+_APART = 2_654_435_761
+"""Between the seeds of two processes: their multiples are spread evenly over the 32 bits that a CPU's generator takes,
+so no process draws what another draws within millions of steps."""
 
 
 class Settings(NamedTuple):
@@ -31,6 +36,8 @@ class Settings(NamedTuple):
     rest_rate: float
     follow: float
     """How far the moving average follows."""
+    stop: float
+    """Above 0 where this process has been asked to stop."""
 
 
 class Outcome(NamedTuple):
@@ -42,8 +49,41 @@ class Outcome(NamedTuple):
     """Of the whole gradient, before it was clipped."""
     finite: bool
     """Whether loss and gradient were; otherwise the step was left out."""
+    stop: float
+    """The sum of what all processes gave: all learn at the same step that one of them is to stop."""
     idle: float
     """Seconds that the device had nothing to do before it."""
+
+
+class Gradients(Protocol):
+    """How a step comes by its gradients, which end up on the exact weights."""
+
+    processes: Processes
+
+    def learn(self, part: PairBatch, tokens: Tensor, *, first: bool) -> tuple[Tensor, Tensor]:
+        """Adds the gradient of a part's loss divided by `tokens`; both sums of this process's loss."""
+
+    def norm(self) -> Tensor:
+        """Of the whole gradient."""
+
+
+class Alone:
+    """The gradients of a process that computes with whole batches."""
+
+    def __init__(self, model: EncoderDecoder, weights: Weights, smoothing: float, processes: Processes) -> None:
+        self.processes = processes
+        self._model = model
+        self._weights = weights
+        self._smoothing = smoothing
+
+    def learn(self, part: PairBatch, tokens: Tensor, *, first: bool) -> tuple[Tensor, Tensor]:
+        loss = translation_loss(self._model, part, smoothing=self._smoothing)
+        # Not `backward`, which would leave the gradients on the weights: at another place each time.
+        self._weights.add_gradients(torch.autograd.grad(loss.total / tokens, self._weights.used), first=first)
+        return loss.total.detach(), loss.surprise
+
+    def norm(self) -> Tensor:
+        return nn.utils.get_total_norm(self._weights.gradients())
 
 
 class Step:
@@ -52,19 +92,19 @@ class Step:
     def __init__(
         self,
         config: Config,
-        model: EncoderDecoder,
-        weights: Weights,
+        gradients: Gradients,
+        weights: KeptWeights,
         optimizers: Sequence[torch.optim.Optimizer],
         moving: MovingAverage | None,
         *,
         captured: bool,
     ) -> None:
         self._config = config
-        self._model = model
+        self._gradients = gradients
         self._weights = weights
         self._optimizers = optimizers
         self._moving = moving
-        self._device = model.inputs.weight_VD.device
+        self._device = next(iter(weights.exact.values())).device
         self.queue: Queue = GpuQueue(self._device) if self._device.type == "cuda" else AtOnce()
         self._work: Callable[[], None] = Captured(self._compute) if captured else self._compute
         self._batch: PairBatch | None = None
@@ -74,22 +114,27 @@ class Step:
             for group in optimizer.param_groups:
                 group["lr"] = self._setting(group["rate"])
 
-    def begin(self, batch: PairBatch, number: int, *, rate_factor: float = 1.0) -> Callable[[], Outcome]:
-        """Starts step `number`, counted from 1, with so many times its learning rate."""
+    def begin(
+        self, batch: PairBatch, number: int, *, rate_factor: float = 1.0, stop: float = 0.0
+    ) -> Callable[[], Outcome]:
+        """Starts step `number`, counted from 1, with so many times its learning rate.
+
+        `stop` tells the other processes that this one is to stop.
+        """
         options = self._config.training
         rate = learning_rate(options, self._config.model.width, number) * rate_factor
         follow = 0.0 if self._moving is None else 1 - self._moving.decay_at(number)
-        settings = torch.tensor(Settings(batch.target_tokens, rate, rate * options.rest_rate, follow))
+        settings = torch.tensor(Settings(batch.target_tokens, rate, rate * options.rest_rate, follow, stop))
         if self._batch is None:
             self._batch = batch.to(self._device, copy=True)
         given, place = [*batch.tensors(), settings], [*self._batch.tensors(), self._settings]
         # A step's random numbers are its own: a resumed run needs to know nothing of those before.
-        torch.manual_seed(options.seed * 1_000_003 + number)
+        torch.manual_seed(options.seed * 1_000_003 + number + self._gradients.processes.rank * _APART)
         answer = self.queue.put(given, place, self._work, self._outcome)
 
         def outcome() -> Outcome:
-            (total, surprise, norm, finite), idle = answer()
-            return Outcome(total, surprise, norm, bool(finite), idle)
+            (total, surprise, norm, finite, stopping), idle = answer()
+            return Outcome(total, surprise, norm, bool(finite), stopping, idle)
 
         return outcome
 
@@ -99,12 +144,11 @@ class Step:
         assert self._batch is not None
         total, surprise = torch.zeros(2, device=self._device)
         for number, part in enumerate(self._batch.split(options.accumulate)):
-            loss = translation_loss(self._model, part, smoothing=options.label_smoothing)
-            # Not `backward`, which would leave the gradients on the weights: at another place each time.
-            mean = loss.total / self._setting("target_tokens")
-            self._weights.add_gradients(torch.autograd.grad(mean, self._weights.used), first=number == 0)
-            total, surprise = total + loss.total.detach(), surprise + loss.surprise
-        norm = nn.utils.get_total_norm(self._weights.gradients())
+            own = self._gradients.learn(part, self._setting("target_tokens"), first=number == 0)
+            total, surprise = total + own[0], surprise + own[1]
+        sums = torch.stack([total, surprise, self._setting("stop")])
+        total, surprise, stop = self._gradients.processes.summed(sums)
+        norm = self._gradients.norm()
         finite = torch.isfinite(total) & torch.isfinite(norm)
         for optimizer in self._optimizers:
             # As a scaler of gradients tells an optimizer to divide them, and to pass over those that are not finite.
@@ -115,7 +159,7 @@ class Step:
         if self._moving is not None:
             self._moving.follow(self._weights.exact, self._setting("follow") * finite)
         self._weights.publish()
-        self._outcome.copy_(torch.stack([total, surprise, norm, finite.float()]))
+        self._outcome.copy_(torch.stack([total, surprise, norm, finite.float(), stop]))
 
     def _setting(self, name: str) -> torch.Tensor:
         return self._settings[Settings._fields.index(name)]

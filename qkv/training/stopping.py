@@ -14,6 +14,8 @@ from types import FrameType
 from qkv.errors import Stopped
 from qkv.progress import duration
 
+TIME_IS_UP, SIGNAL = 1.0, 1e6
+"""What asks to stop. Several processes add these up: a signal to one of them outweighs the clocks of all."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _RECENT_STEPS = 100
 _CAUTION = 1.5
@@ -66,26 +68,34 @@ class Stopping:
         else:
             self._longest[what] = max(seconds, self._longest.get(what, 0.0))
 
-    def now(self, *, still_to_do: tuple[str, ...]) -> bool:
-        """Whether to stop here, where one more step and these things afterwards would have to fit."""
-        return self._received is not None or self._time_is_up(still_to_do)
+    def asked(self, *, still_to_do: tuple[str, ...]) -> float:
+        """What asks to stop here, where these things would still have to fit: 0, `TIME_IS_UP` or `SIGNAL`."""
+        if self._received is not None:
+            return SIGNAL
+        return TIME_IS_UP if self._time_is_up(still_to_do) else 0.0
 
     def _time_is_up(self, still_to_do: tuple[str, ...]) -> bool:
         if self._deadline is None:
             return False
-        needed = max(self._steps, default=0.0) + sum(self._seconds_of(what) for what in still_to_do)
-        return time.monotonic() + _CAUTION * needed >= self._deadline
+        return time.monotonic() + _CAUTION * sum(map(self._seconds_of, still_to_do)) >= self._deadline
 
     def _seconds_of(self, what: str) -> float:
+        if what == "step":
+            return max(self._steps, default=0.0)
         return self._longest.get(what, self._expected.get(what, 0.0))
 
-    def explain(self, step: int) -> str:
-        """Tells why training stopped here and how it goes on; raises `Stopped` where a signal asked for it."""
+    def explain(self, step: int, asked: float) -> str:
+        """Tells why training stopped here and how it goes on; raises `Stopped` where a signal asked for it.
+
+        `asked` is what asked for it, summed over all processes.
+        """
         where = f"after step {step:,}, which is saved" if step else "before the first step"
         if self._received is not None:
             raise Stopped(
                 f"stopped by {self._received.name} {where}; the same command goes on", code=128 + self._received
             )
+        if asked >= SIGNAL:
+            raise Stopped(f"stopped by a signal to another process {where}; the same command goes on", code=143)
         assert self._deadline is not None
         left = duration(max(0.0, self._deadline - time.monotonic()))
         return f"stopped {where}, {left} before its time was up; the same command goes on"

@@ -3,14 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
+from qkv.training.muon import UNCUT, Matrices
+
+
+class KeptWeights(Protocol):
+    """The weights of a model that learns, as far as a process keeps them."""
+
+    exact: dict[str, nn.Parameter]
+    """What the optimizers work on, in float32: all of each weight, or this process's part of it."""
+
+    matrices: Matrices
+    """How Muon finds the whole of a matrix."""
+
+    def name(self, parameter: Tensor) -> str:
+        """Of one of the exact weights."""
+
+    def publish(self) -> None:
+        """Gives the model what the optimizer made of the exact weights."""
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Takes whole weights of the same names and shapes; raises KeyError or RuntimeError where they are not."""
+
+    def share(self, name: str, tensor: Tensor) -> Tensor:
+        """This process's part of something that belongs to the weight of this name."""
+
+    def whole(self, name: str, tensor: Tensor) -> Tensor:
+        """What `share` gave a part of; all processes ask for the same at the same time."""
+
+    def replaced_by(self, tensors: Mapping[str, Tensor]) -> AbstractContextManager[None]:
+        """Inside, the model that translates has these weights, of which each process gives its part."""
+
 
 class Weights:
     """In float32 both are the same tensors; in a narrower precision the model's are a copy, made anew each step."""
+
+    matrices: Matrices = UNCUT
 
     def __init__(self, model: nn.Module, precision: torch.dtype) -> None:
         self.narrow = precision != torch.float32
@@ -60,12 +93,20 @@ class Weights:
             parameter.copy_(tensors[name])
         self.publish()
 
+    def share(self, name: str, tensor: Tensor) -> Tensor:  # noqa: ARG002
+        """This process's part of what belongs to a weight: all of it."""
+        return tensor
+
+    def whole(self, name: str, tensor: Tensor) -> Tensor:  # noqa: ARG002
+        """What `share` was a part of."""
+        return tensor
+
     @contextmanager
     def replaced_by(self, tensors: Mapping[str, Tensor]) -> Iterator[None]:
         """Inside, the model computes with these weights."""
         saved = [parameter.data for parameter in self.used]
         for parameter, name in zip(self.used, self.exact, strict=True):
-            parameter.data = tensors[name].to(parameter.dtype)
+            parameter.data = tensors[name].detach().to(parameter.dtype)
         try:
             yield
         finally:

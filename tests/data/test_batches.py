@@ -189,3 +189,19 @@ def test_the_parts_of_a_batch_are_its_rows(tmp_path: Path, parts: int) -> None:
     assert len(split) == parts
     assert [row for part in split for row in pairs_in(part)] == pairs_in(batch)
     assert {(part.source_tokens, part.target_tokens) for part in split} == {(batch.source_tokens, batch.target_tokens)}
+
+
+@pytest.mark.parametrize("shares", [1, 2, 3, 5])
+def test_the_shares_of_a_step_are_its_rows_in_order(tmp_path: Path, shares: int) -> None:
+    batches = batches_of(tmp_path, some_pairs(60), rows_a_step=5)
+    for step in range(12):
+        whole = batches.of_step(step)
+        parts = [batches.of_step(step, share=share, shares=shares) for share in range(shares)]
+        assert all(len(part.label_RW) in (5 // shares, -(-5 // shares)) for part in parts)
+        for one, some in zip(whole.tensors(), zip(*(part.tensors() for part in parts), strict=True), strict=True):
+            assert torch.equal(one, torch.cat(some))
+        # Each share divides its loss by the tokens of all.
+        assert {(part.source_tokens, part.target_tokens) for part in parts} == {
+            (whole.source_tokens, whole.target_tokens)
+        }
+    assert whole.target_tokens == int((whole.label_RW != -100).sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from qkv.data import cooccurrence
 from qkv.data.cooccurrence import Cooccurrence
 
 PAIRS = [([1, 2, 2], [5]), ([1], [5, 6]), ([3], [6, 6])]
@@ -26,3 +27,20 @@ def test_it_is_computed_for_many_at_once() -> None:
 
 def test_of_nothing_nothing_is_known() -> None:
     assert Cooccurrence(10, [([1], [1])]).dice(np.array([4]), np.array([4])) == pytest.approx([0.0])
+
+
+def test_counting_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = (grid.ravel() for grid in np.meshgrid(np.arange(10), np.arange(10)))
+    at_once = Cooccurrence(10, PAIRS).dice(source, target)
+    monkeypatch.setattr(cooccurrence, "_AT_ONCE", 2)
+    assert Cooccurrence(10, PAIRS).dice(source, target).tolist() == at_once.tolist()
+
+
+def test_what_belongs_to_a_subword_most_comes_first() -> None:
+    rows = Cooccurrence(10, PAIRS).likely(2, missing=9)
+    assert rows[[1, 2, 3, 4]].tolist() == [[5, 6], [5, 9], [6, 9], [9, 9]]
+
+
+def test_the_frequent_are_those_of_most_targets() -> None:
+    assert Cooccurrence(10, [*PAIRS, ([4], [6, 7])]).frequent(2).tolist() == [6, 5]
+    assert Cooccurrence(10, PAIRS).frequent(8).tolist() == [5, 6]

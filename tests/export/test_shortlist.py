@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from qkv.data.corpus import Corpus, CorpusWriter
-from qkv.export import shortlist as learning
 from qkv.export.shortlist import learn_shortlist
 
 VOCABULARY, END = 60, 2
@@ -25,15 +23,8 @@ def corpus(folder: Path) -> Corpus:
 
 
 def test_the_likeliest_translation_comes_first(tmp_path: Path) -> None:
-    found = learn_shortlist(corpus(tmp_path), VOCABULARY, always=[END], likely=3, frequent=1)
+    found = learn_shortlist(corpus(tmp_path), VOCABULARY, end=END, likely=3, frequent=1)
     assert found.likely[10:30, 0].tolist() == [*range(40, 60)]
     assert found.frequent.tolist() == [END, 5]
     # Of what was never seen nothing is known.
     assert found.likely[50].tolist() == [END] * 3
-
-
-def test_a_corpus_of_more_links_than_are_counted_is_drawn_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "_LINKS", 8_000)
-    monkeypatch.setattr(learning, "_AT_ONCE", 500)
-    found = learn_shortlist(corpus(tmp_path), VOCABULARY, always=[END], likely=3, frequent=1)
-    assert np.mean(found.likely[10:30, 0] == np.arange(40, 60)) > 0.9

@@ -12,7 +12,7 @@ from pathlib import Path
 from qkv.prepare import prepare
 from qkv.training import train
 from tests import toy
-from tests.torture import damage, dirty, disk, hostile, kills
+from tests.torture import damage, dirty, disk, hostile, kills, several
 from tests.torture.trials import Tally
 
 
@@ -42,6 +42,10 @@ def _all(folder: Path) -> list[Tally | str]:
         "files": (lambda place: damage.damaged_files(place, data), ""),
         "strangers": (lambda place: damage.strangers(place, data), ""),
         "disk": (lambda place: disk.full_disk(place, data, 5), "" if may_mount else "only root may mount a small disk"),
+        "signals": (lambda place: several.signals(place, data, 10), ""),
+        "lost": (lambda place: several.lost(place, data, 20), ""),
+        "processes": (lambda place: several.world_sizes(place, data, 6), ""),
+        "no number": (lambda place: several.not_finite(place, data, 10), ""),
         "hostile": (lambda place: hostile.hostile_files(place, data), ""),
         "corpora": (lambda place: dirty.dirty_corpora(place, 20), ""),
         "lines": (lambda place: dirty.one_line_for_one(place, folder / "language", 20), ""),

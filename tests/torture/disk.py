@@ -61,10 +61,10 @@ def train_on_a_filling_disk(data: Path, output: Path, leave: int, *, midway: boo
 
     def updated(training: _Training, batch: Any) -> None:
         if training.step == 4 and not midway:
-            training._look_after_save(wait=True)
+            training.checkpoints.look_after(wait=True)
             _fill(output.parent, leave)
         if training.step == 8 and room_again:
-            training._look_after_save(wait=True)
+            training.checkpoints.look_after(wait=True)
             (output.parent / "filler").unlink()
         update(training, batch)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import toy
-from tests.torture import damage, dirty, disk, hostile, kills
+from tests.torture import damage, dirty, disk, hostile, kills, several
 from tests.torture.trials import Tally
 
 
@@ -45,6 +45,22 @@ def test_a_full_disk_ends_no_training_that_can_go_on(tmp_path: Path, toy_data: P
     if not disk.may_mount(tmp_path / "mount"):
         pytest.skip("only root may mount a small disk")
     require_sound(disk.full_disk(tmp_path, toy_data, 1), 4)
+
+
+def test_told_to_stop_several_processes_save_the_same_step(tmp_path: Path, toy_data: Path) -> None:
+    require_sound(several.signals(tmp_path, toy_data, 1), 1)
+
+
+def test_a_lost_process_is_started_again_and_the_run_ends_the_same(tmp_path: Path, toy_data: Path) -> None:
+    require_sound(several.lost(tmp_path, toy_data, 1), 1)
+
+
+def test_the_number_of_processes_may_change_on_the_way(tmp_path: Path, toy_data: Path) -> None:
+    require_sound(several.world_sizes(tmp_path, toy_data, 1), 1)
+
+
+def test_what_is_no_number_in_one_process_is_seen_by_all(tmp_path: Path, toy_data: Path) -> None:
+    require_sound(several.not_finite(tmp_path, toy_data, 1, ways=("fsdp",)), 3)
 
 
 def test_hostile_files_execute_nothing_and_take_no_memory(tmp_path: Path, toy_data: Path) -> None:

@@ -34,7 +34,7 @@ def train_by_hand(
     batches = Batches(
         prepared.corpus("train"),
         width=config.data.row_width,
-        rows_a_step=options.tokens_per_batch // config.data.row_width,
+        rows_a_step=config.rows_a_step,
         marks=Marks(tokenizer.padding, tokenizer.begin, tokenizer.end),
         seed=options.seed,
     )

@@ -14,7 +14,8 @@ from qkv.models.build import build, hasten
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training.averaging import MovingAverage
 from qkv.training.optimizer import build_optimizers
-from qkv.training.step import Outcome, Step
+from qkv.training.processes import Processes
+from qkv.training.step import Alone, Outcome, Step
 from qkv.training.weights import Weights
 from tests.models.families import FAMILIES, FIRST_WORD, VOCABULARY, batch_of
 from tests.packed import Pair
@@ -64,7 +65,8 @@ def stepping(
     products = {f"{name}.weight" for name, part in built.named_modules() if isinstance(part, nn.Linear)}
     optimizers = build_optimizers(config.training, weights.exact, products)
     moving = MovingAverage(weights.exact, 0.5)
-    step = Step(config, built, weights, optimizers, moving, captured=fast)
+    gradients = Alone(built, weights, config.training.label_smoothing, Processes())
+    step = Step(config, gradients, weights, optimizers, moving, captured=fast)
     return Stepping(config, built, weights, optimizers, moving, step)
 
 

@@ -73,7 +73,7 @@ def test_clipping_and_accumulating_are_not_left_out(toy_data: Path) -> None:
     """The oracle itself tells the difference: its norms are above the clip, and its batches have several rows."""
     expected = train_by_hand(STILL, toy_data, constant)
     assert min(expected.norms) > 0.2
-    assert STILL.training.tokens_per_batch // STILL.data.row_width == 5
+    assert STILL.rows_a_step == 5
 
 
 def test_the_moving_average_is_what_it_says(tmp_path: Path, toy_data: Path) -> None:

@@ -22,6 +22,7 @@ from qkv.config import to_json
 from qkv.errors import CheckpointError, ConfigError
 from qkv.prepare import prepare
 from qkv.training import train, train_prepared
+from qkv.training.checkpoints import Checkpoints
 from qkv.training.loop import _Training
 from tests import toy
 from tests.toy import QUICK
@@ -129,13 +130,24 @@ def test_more_steps_go_on_where_the_run_ended(run: Path, toy_data: Path, tmp_pat
     assert toy.equal(toy.weights(run), toy.weights(tmp_path / "whole"))
 
 
+def test_a_run_goes_on_in_other_parts_where_there_is_less_memory(tmp_path: Path, toy_data: Path) -> None:
+    """Or fewer processes: the batch of a step is the same, and so is what is learned from it."""
+    config = QUICK.with_changes(model={"dropout": 0.0}, training={"report_every": 1})
+    train_prepared(toy_data, tmp_path / "whole", config)
+    train_prepared(toy_data, tmp_path / "run", config.with_changes(training={"steps": 6}))
+    train_prepared(toy_data, tmp_path / "run", config.with_changes(training={"accumulate": 5}))
+    ours, theirs = ([one["loss"] for one in toy.reports(tmp_path / run, "train")] for run in ("run", "whole"))
+    assert len(ours) == 12
+    assert ours == pytest.approx(theirs, rel=1e-5)
+
+
 def test_killed_between_its_last_checkpoint_and_its_end_it_ends_anew(
     run: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The final weights of the shorter run are still there, and are not taken for those of the longer."""
     longer = QUICK.with_changes(training={"steps": 16})
     with monkeypatch.context() as patch:
-        patch.setattr(_Training, "finish", lambda _: 1 / 0)
+        patch.setattr(Checkpoints, "finish", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train_prepared(toy_data, run, longer)
     assert checkpoint.read(run / "final").state["step"] == 12

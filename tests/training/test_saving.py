@@ -40,7 +40,7 @@ def test_what_is_written_is_what_was_there_when_saving_began(tmp_path: Path, mon
     monkeypatch.setattr(checkpoint, "save_file", save)
     weights, state = torch.ones(3), {"step": 4, "values": {"loss": 1.0}}
     saver = Saver(RunDirectory(tmp_path))
-    saver.begin(4, {"weights": {"a": weights}}, state, KEEPING)
+    saver.begin(4, [("weights", "a", weights)], state, KEEPING)
     assert saver.outcome(wait=False) is None
     assert not RunDirectory(tmp_path).checkpoints()
     weights.zero_()

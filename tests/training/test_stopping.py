@@ -93,7 +93,7 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
         stopping = Stopping()
         with stopping.listening():
             os.kill(os.getpid(), signal.SIGINT)
-            assert not stopping.now(still_to_do=())
+            assert not stopping.asked(still_to_do=())
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -193,7 +193,7 @@ def test_time_for_one_more_step_and_what_comes_after_it_is_left() -> None:
         stopping.took("save", 20.0)
         stopping.took("save", 10.0)
         stopping.took("validation", 100.0)
-        return stopping.now(still_to_do=still_to_do)
+        return stopping.asked(still_to_do=("step", *still_to_do)) > 0
 
     # Half as much again as the longest of each: 1.5 * (9 + 20 + 100).
     assert stops(43, "save") and not stops(44, "save")
@@ -203,10 +203,10 @@ def test_time_for_one_more_step_and_what_comes_after_it_is_left() -> None:
 def test_a_slow_step_long_ago_is_forgotten() -> None:
     stopping = Stopping(time.monotonic() + 60)
     stopping.took("step", 100.0)
-    assert stopping.now(still_to_do=())
+    assert stopping.asked(still_to_do=("step",))
     for _ in range(100):
         stopping.took("step", 0.1)
-    assert not stopping.now(still_to_do=())
+    assert not stopping.asked(still_to_do=("step",))
 
 
 @pytest.mark.parametrize("text", ["25", "m", "-5m", "1d", "1:30", "", "1e3s", "5 m"])

@@ -41,20 +41,23 @@ Wait = Callable[[], list[NDArray[Any]]]
 
 
 class GpuSearch:
-    """A model that searches on its device; tables and graphs are kept for the next search of the same kind."""
+    """A model that searches on its device, in its own precision or another; tables and graphs are kept for the next
+    search of the same kind."""
 
     def __init__(
         self,
         model: EncoderDecoder,
         *,
-        precision: torch.dtype = torch.float32,
+        precision: torch.dtype | None = None,
         kernels: bool | None = None,
         captured: bool | None = None,
     ) -> None:
         device = model.inputs.weight_VD.device
         self._captured = device.type == "cuda" if captured is None else captured
         self._decoder = Decoder(
-            model, precision=precision, kernels=choose_kernels("auto", device) if kernels is None else kernels
+            model,
+            precision=model.inputs.weight_VD.dtype if precision is None else precision,
+            kernels=choose_kernels("auto", device) if kernels is None else kernels,
         )
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         if self._stream is not None:

@@ -1,0 +1,94 @@
+"""A model that learns, with all that a checkpoint keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from qkv.checkpoint import Saved
+from qkv.config import Config
+from qkv.devices import choose_device, choose_kernels, choose_precision
+from qkv.errors import CheckpointError
+from qkv.models.build import build, hasten
+from qkv.models.encoder_decoder import EncoderDecoder
+from qkv.training.averaging import MovingAverage
+from qkv.training.optimizer import build_optimizers
+from qkv.training.parallel import trained
+from qkv.training.processes import Processes
+from qkv.training.step import Step
+from qkv.training.weights import KeptWeights
+
+
+class Learner(NamedTuple):
+    """A model, how it takes a step, and what it does that with."""
+
+    model: EncoderDecoder
+    """What translates."""
+    weights: KeptWeights
+    optimizers: list[torch.optim.Optimizer]
+    moving: MovingAverage | None
+    take_step: Step
+    device: torch.device
+    precision: torch.dtype
+
+    @classmethod
+    def begin(cls, config: Config, vocabulary: int, processes: Processes) -> Learner:
+        """One that has learned nothing."""
+        options = config.training
+        device = processes.own_device(choose_device(options.device))
+        model = build(config.model, vocabulary, seed=options.seed).to(device)
+        precision = choose_precision(options.precision, device)
+        fast = choose_kernels(options.kernels, device)
+        if fast:
+            hasten(model)
+        model, weights, gradients = trained(options, model, precision, processes)
+        products = [f"{name}.weight" for name, part in model.named_modules() if isinstance(part, nn.Linear)]
+        optimizers = build_optimizers(options, weights.exact, products, weights.matrices)
+        moving = MovingAverage(weights.exact, options.moving_average) if options.final == "moving" else None
+        # What the library adds for several processes cannot be captured.
+        captured = fast and processes.count == 1
+        step = Step(config, gradients, weights, optimizers, moving, captured=captured)
+        return cls(model, weights, optimizers, moving, step, device, precision)
+
+    def with_best_weights(self) -> AbstractContextManager[None]:
+        """Inside, the model has the weights that it would end with: where there is a moving average, that."""
+        return self.weights.replaced_by(self.weights.exact if self.moving is None else self.moving.tensors)
+
+    def tensors(self) -> Iterator[tuple[str, str, Tensor]]:
+        """All that a checkpoint keeps: file, name and tensor, each made whole when its turn comes.
+
+        All processes have to go through it together.
+        """
+        whole = self.weights.whole
+        for name, weight in self.weights.exact.items():
+            yield "weights", name, whole(name, weight)
+        for optimizer in self.optimizers:
+            for parameter, state in optimizer.state.items():
+                name = self.weights.name(parameter)
+                for what, tensor in state.items():
+                    yield "optimizer", f"{name}/{what}", whole(name, tensor)
+        if self.moving is not None:
+            for name, tensor in self.moving.tensors.items():
+                yield "moving", name, whole(name, tensor)
+
+    def restore(self, saved: Saved) -> None:
+        """Goes back to what a checkpoint kept."""
+        try:
+            self.weights.load(saved.tensors["weights"])
+            if self.moving is not None:
+                for name, tensor in self.moving.tensors.items():
+                    tensor.copy_(self.weights.share(name, saved.tensors["moving"][name]))
+            remembered: dict[str, dict[str, Tensor]] = {name: {} for name in self.weights.exact}
+            for key, tensor in saved.tensors["optimizer"].items():
+                name, what = key.rsplit("/", 1)
+                remembered[name][what] = self.weights.share(name, tensor).to(self.weights.exact[name].device)
+            for optimizer in self.optimizers:
+                for group in optimizer.param_groups:
+                    for parameter in group["params"]:
+                        optimizer.state[parameter] = remembered[self.weights.name(parameter)]
+        except (RuntimeError, KeyError) as error:
+            raise CheckpointError(f"{saved.directory} does not fit the model of its run's config.json") from error

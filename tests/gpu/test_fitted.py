@@ -1,0 +1,68 @@
+"""A batch that is found by trying it out fits a GPU's memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from qkv.checkpoint import RunDirectory
+from qkv.config import Config
+from qkv.prepare import Prepared, prepare
+from qkv.training import fitting, train_prepared
+from qkv.training.fitting import fitted
+from qkv.training.processes import Processes
+from tests import toy
+
+FREE = 3 << 30
+"""As on a smaller GPU: quickly filled."""
+
+AUTO = toy.QUICK.with_changes(
+    model={"width": 256, "heads": 4, "hidden": 1024, "encoder_layers": 3, "decoder_layers": 3},
+    data={"row_width": 64},
+    training={
+        "tokens_per_batch": "auto", "device": "cuda", "steps": 8, "save_every": 4, "validate_every": 4,
+        "validation_sentences": 20, "final": "moving",
+    },
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fitted")
+    corpus = toy.write_tsv(folder / "corpus.tsv", toy.pairs(60_000))
+    return prepare([corpus], folder / "data", AUTO).directory
+
+
+def limited(device: torch.device, free: int) -> None:
+    """From here on, this process can have no more than that."""
+    torch.cuda.set_per_process_memory_fraction(free / torch.cuda.mem_get_info(device)[1], device)
+
+
+@pytest.mark.parametrize("kernels", ["fast", "plain"])
+def test_what_was_tried_out_trains_and_half_as_much_again_does_not(
+    gpu: torch.device, tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, kernels: str
+) -> None:
+    config = AUTO.with_changes(training={"kernels": kernels})
+    monkeypatch.setattr(fitting, "free_memory", lambda _: FREE)
+    found = fitted(config, Processes(), Prepared.open(data))
+    rows = found.rows_a_step
+    assert torch.cuda.memory_reserved(gpu) < 1 << 26, "trials leave nothing behind"
+    try:
+        limited(gpu, FREE)
+        train_prepared(data, tmp_path / "run", found)
+        larger = config.with_changes(training={"tokens_per_batch": 3 * rows // 2 * 64})
+        assert not within(larger, data)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, gpu)
+    assert RunDirectory(tmp_path / "run").config().rows_a_step == rows
+
+
+def within(config: Config, data: Path) -> bool:
+    try:
+        fitting._rehearse(config, Prepared.open(data))
+    except RuntimeError as error:
+        assert fitting._out_of_memory(error), error
+        return False
+    return True

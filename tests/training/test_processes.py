@@ -1,0 +1,68 @@
+"""What a process does by itself, and what several are refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from qkv.config import Config, TrainingConfig
+from qkv.errors import ConfigError
+from qkv.models.build import build
+from qkv.training.parallel import require_rows, trained
+from qkv.training.processes import Processes, joined
+from qkv.training.step import Alone, Step
+from tests.models.families import FAMILIES, VOCABULARY
+from tests.training.steps import batch, stepping
+
+
+def test_one_process_is_the_first_and_does_all_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with joined() as processes:
+        assert (processes.rank, processes.count, processes.first) == (0, 1, True)
+        answer = object()
+        assert processes.by_first(lambda: answer) is answer
+        assert processes.summed(torch.tensor([3.0])).item() == 3.0
+
+
+def refused(**settings: Any) -> str:
+    options = TrainingConfig(**settings)
+    with pytest.raises(ConfigError) as error:
+        trained(options, build(FAMILIES["paper"], VOCABULARY, seed=1), torch.float32, Processes(0, 2))
+    return str(error.value)
+
+
+def test_several_processes_are_refused_where_one_was_asked_for() -> None:
+    assert refused(parallel="none") == "training.parallel=none is for one process, and 2 were started; try auto"
+
+
+def test_every_process_needs_a_row_for_each_part() -> None:
+    require_rows(6, TrainingConfig(accumulate=3), 2)
+    with pytest.raises(ConfigError, match="a step has 5 rows, too few for 2 processes with 3 parts each"):
+        require_rows(5, TrainingConfig(accumulate=3), 2)
+
+
+def test_what_torchrun_would_have_set_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name in ("MASTER_ADDR", "MASTER_PORT", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigError, match=re.escape("start the processes with torchrun")), joined():
+        pass
+
+
+def test_every_process_draws_random_numbers_of_its_own_at_every_step() -> None:
+    """A generator of the CPU takes 32 bits of a seed."""
+    seeds = []
+    for rank in range(4):
+        ours = stepping()
+        processes = Processes(rank)
+        gradients = Alone(ours.model, ours.weights, 0.1, processes)
+        step = Step(Config(model=FAMILIES["paper"]), gradients, ours.weights, ours.optimizers, None, captured=False)
+        for number in (1, 2, 3):
+            step.begin(batch(1), number)()
+            seeds.append(torch.initial_seed() % 2**32)
+            if rank == 0:
+                assert seeds[-1] == 1_000_003 + number
+    assert len({*seeds}) == len(seeds) == 12
