@@ -5,7 +5,8 @@
 
 Sources of 30 tokens, 30 tokens written for each: the weights are random, so nothing ends by itself, and all systems
 write the same number of tokens. Their batches take turns, so that a noisy machine disturbs all alike; compare only the
-ratios. A shortlist cannot be learned from random weights: it is made up, as large as a learned one.
+ratios, of time and of the work of all threads together. A shortlist cannot be learned from random weights: it is made
+up, as large as a learned one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.translators import LENGTH, SYSTEMS, Ids, Process, Weights, ranks
+from bench.translators import LENGTH, SYSTEMS, Ids, Process, Timed, Weights, ranks
 
 
 def main() -> None:
@@ -42,28 +43,31 @@ def main() -> None:
             system.close()
 
 
-def compare(systems: Mapping[str, Process], sources: Ids, beam: int, rounds: int) -> dict[str, list[float]]:
-    """Seconds of every round; the first, in which all get ready, does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in systems}
-    for number in range(rounds + 1):
+def compare(systems: Mapping[str, Process], sources: Ids, beam: int, rounds: int) -> dict[str, list[Timed]]:
+    """How every round went; the first, in which all get ready, does not count."""
+    timed: dict[str, list[Timed]] = {name: [] for name in systems}
+    for _ in range(rounds + 1):
         for name, system in systems.items():
-            timed = system.translate(sources, beam)
-            assert [*map(len, timed.ids)] == [LENGTH] * len(sources), name
-            if number:
-                seconds[name].append(timed.seconds)
-    return seconds
+            timed[name].append(system.translate(sources, beam))
+            assert [*map(len, timed[name][-1].ids)] == [LENGTH] * len(sources), name
+    return {name: some[1:] for name, some in timed.items()}
 
 
-def report(seconds: Mapping[str, list[float]], tokens: int) -> None:
-    """Medians, and how many times as fast as the quickest CTranslate2 and as generate() each is."""
-    rate = {name: tokens / float(np.median(some)) for name, some in seconds.items()}
-    peers = {
-        "CTranslate2": max((rate[name] for name in rate if name.startswith("CTranslate2")), default=None),
-        "generate()": max((rate[name] for name in rate if name.startswith("generate()")), default=None),
-    }
-    for name, tokens_per_second in rate.items():
-        ratios = (f"{tokens_per_second / peer:6.2f} × {which}" for which, peer in peers.items() if peer is not None)
-        print(f"  {name:26} {tokens_per_second:8,.0f} tokens/s   {'   '.join(ratios)}", flush=True)
+def report(timed: Mapping[str, list[Timed]], tokens: int) -> None:
+    """Medians: tokens a second, tokens a second of work, and how many times as many each is as of the peers."""
+    rates = {name: tokens / float(np.median([one.seconds for one in some])) for name, some in timed.items()}
+    works = {name: tokens / float(np.median([one.work for one in some])) for name, some in timed.items()}
+    for name in timed:
+        ratios = "".join(_ratio(name, peer, rates, works) for peer in ("CTranslate2", "generate()"))
+        print(f"  {name:26} {rates[name]:7,.0f} tokens/s {works[name]:7,.0f} a second of work{ratios}", flush=True)
+
+
+def _ratio(name: str, peer: str, rates: Mapping[str, float], works: Mapping[str, float]) -> str:
+    """Beside the quickest of a peer's."""
+    best = [max((some[one] for one in some if one.startswith(peer)), default=None) for some in (rates, works)]
+    if best[0] is None or best[1] is None:
+        return ""
+    return f" | {rates[name] / best[0]:5.2f} and {works[name] / best[1]:5.2f} × {peer}"
 
 
 if __name__ == "__main__":

@@ -107,8 +107,9 @@ def with_torch(weights: Weights, _: Path) -> Translate:
 
 def with_onnx(_: Weights, folder: Path, *, precision: str, shortlist: bool) -> Translate:
     from qkv.engines.onnx import OnnxEngine
+    from qkv.engines.side_by_side import SideBySide
 
-    return searching(OnnxEngine(folder / precision, shortlist=shortlist))
+    return searching(SideBySide(OnnxEngine(folder / precision, shortlist=shortlist)))
 
 
 def with_generate(weights: Weights, _: Path) -> Translate:
@@ -163,6 +164,8 @@ ENVIRONMENTS = {"CTranslate2 int8, AVX-512": {"CT2_FORCE_CPU_ISA": "AVX512"}}
 
 class Timed(NamedTuple):
     seconds: float
+    work: float
+    """Seconds that processors worked for it, all threads together: what others do on the machine disturbs it less."""
     ids: Ids
 
 
@@ -198,9 +201,10 @@ def main() -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         sources, width = json.loads(line)
-        begin = time.perf_counter()
+        begin, work = time.perf_counter(), time.process_time()
         ids = translate(sources, width)
-        print(json.dumps(Timed(time.perf_counter() - begin, ids)), file=answers, flush=True)
+        timed = Timed(time.perf_counter() - begin, time.process_time() - work, ids)
+        print(json.dumps(timed), file=answers, flush=True)
 
 
 if __name__ == "__main__":

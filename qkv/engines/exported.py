@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from qkv.config import Config, from_json
 from qkv.engines.looks import Looks
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import MANIFEST, read_manifest, verified
+from qkv.search.engine import Engine
 from qkv.text.subwords import Tokenizer
-
-if TYPE_CHECKING:
-    from qkv.engines.onnx import OnnxEngine
 
 _GRAPH = "step.onnx"
 
 
 class Exported(NamedTuple):
-    engine: OnnxEngine
+    engine: Engine[Any]
     tokenizer: Tokenizer
     config: Config
 
@@ -32,6 +30,7 @@ def load_exported(path: Path) -> Exported:
     """What `qkv export` wrote, every file of it verified."""
     # Only who translates with an exported model waits for the runtime.
     from qkv.engines.onnx import OnnxEngine
+    from qkv.engines.side_by_side import SideBySide
 
     files = read_manifest(path)
     for name in sorted(files):
@@ -45,4 +44,4 @@ def load_exported(path: Path) -> Exported:
     engine = OnnxEngine(path, looks_when_read=looks is not None and looks.when_read)
     if engine.vocabulary != tokenizer.size:
         raise CheckpointError(f"{path} is damaged: its tokenizer is not the one that its model has learned with")
-    return Exported(engine, tokenizer, config)
+    return Exported(SideBySide(engine), tokenizer, config)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -26,8 +25,6 @@ _ONLY_ERRORS = 3
 _REFUSALS = (runtime.Fail, runtime.InvalidArgument, runtime.InvalidGraph, runtime.InvalidProtobuf, runtime.NoSuchFile)
 _NOT_QUICKER = ["SkipLayerNormFusion"]
 """What the runtime would put in place of others: its sum and norm in one takes five times as long as both."""
-_FEW_ROWS = 8
-"""For no more rows than these, waking another thread takes longer than doing its work."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class OnnxState:
 
 
 class OnnxEngine:
-    """Reads and writes with the graphs of a directory that `qkv export` wrote."""
+    """Reads and writes with the graphs of a directory that `qkv export` wrote; one thread, as many as ask at once."""
 
     def __init__(self, directory: Path, *, shortlist: bool = True, looks_when_read: bool = False) -> None:
         """Without `shortlist`, all of the vocabulary is looked at even where the model has learned what to expect."""
@@ -69,12 +66,12 @@ class OnnxEngine:
         if len(vectors_VD) != len(scale_V):
             raise CheckpointError(f"{directory} is damaged: there are not as many scales as vectors")
         self._vectors = _Vectors(vectors_VD, scale_V)
-        self._session = cache(lambda name, threads: _session(directory / name, threads))
+        self._session = cache(lambda name: _session(directory / name))
         self.vocabulary = len(scale_V)
         self.looks_when_read = looks_when_read
         kept = shortlist and Shortlist.is_in(directory)
         self._shortlist = Shortlist.load(directory, self.vocabulary) if kept else None
-        shapes = {one.name: one.shape for one in self._session("step.onnx", _cores()).get_inputs()}
+        shapes = {one.name: one.shape for one in self._session("step.onnx").get_inputs()}
         if "key_NHSE.0" not in shapes or shapes["x_NBD"][2] != self._vectors.width:
             raise CheckpointError(f"{directory} is damaged: its graphs and its vectors do not fit together")
         self._layers = sum(name.startswith("key_NHSE.") for name in shapes)
@@ -108,8 +105,7 @@ class OnnxEngine:
             inputs[f"memory_value_NHKU.{layer}"] = state.memory.value_LNHKU[layer]
             for name, part in (("key_NHSE", cache.key_NHSE[layer]), ("value_NHSU", cache.value_NHSU[layer])):
                 inputs[f"{name}.{layer}"] = outputs[f"{name}.{layer}.after"] = part
-        threads = 1 if N * B <= _FEW_ROWS else _cores()
-        _run(self._session("step.onnx", threads), inputs, outputs)
+        _run(self._session("step.onnx"), inputs, outputs)
         looked_RK = looked_NBK.reshape(N * B, -1) if state.looks else None
         return Chosen(state.vocabulary, y_NBD, looked_RK), replace(state, cache=cache, position=state.position + 1)
 
@@ -134,16 +130,16 @@ class OnnxEngine:
             "position_K": np.arange(K),
             "mask_N11K": mask_N11K,
         }
-        _run(self._session("encoder.onnx", _cores()), inputs, outputs)
+        _run(self._session("encoder.onnx"), inputs, outputs)
         return memory
 
     def _words(self, sources: Sequence[Sequence[int]], wanted: Collection[int]) -> Vocabulary:
         if self._shortlist is None:
-            return Vocabulary(self._session("output.onnx", _cores()), {}, self.vocabulary)
+            return Vocabulary(self._session("output.onnx"), {}, self.vocabulary)
         tokens_V, mask_NV = self._shortlist.of(sources, wanted)
         numbers_DV, scale_V = self._vectors.columns(tokens_V)
         constants = {"numbers_DV": _value(numbers_DV), "scale_V": _value(scale_V)}
-        session = self._session("shortlist.onnx", _cores())
+        session = self._session("shortlist.onnx")
         return Vocabulary(session, constants, self.vocabulary, tokens_V, mask_NV)
 
 
@@ -168,16 +164,10 @@ class _Vectors:
         return np.ascontiguousarray(self._numbers_VD[ids_V].T), self._scale_V[ids_V]
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
-def _session(path: Path, threads: int) -> InferenceSession:
+def _session(path: Path) -> InferenceSession:
     options = SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.log_severity_level = _ONLY_ERRORS
-    # Threads that wait for one another would burn the cores of whoever else works on the machine.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # Where a processor adds two products of 8 bits in 16, a sum could be cut off: there, a slower way that is exact.
     options.add_session_config_entry("session.x64quantprecision", "1")
     try:
