@@ -89,10 +89,11 @@ def free_memory(device: torch.device) -> int:
 
 
 def release_memory(device: torch.device) -> None:
-    """Gives back what belonged to things that nobody knows of any more."""
+    """Gives back what belonged to things that nobody knows of any more, and forgets how much that was."""
     gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
 
 
 def _free_on_machine() -> int:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from qkv.config import Config
+from qkv.data.batches import Batches
 from qkv.devices import choose_device, free_memory, release_memory
 from qkv.errors import ConfigError
 from qkv.prepare import Prepared
@@ -44,17 +45,17 @@ def fitted(config: Config, processes: Processes, prepared: Prepared | None) -> C
     processes.connect(device)
     accumulate, width = config.training.accumulate, config.data.row_width
     least = processes.count * accumulate
-    rows = None if prepared is None else len(batches_of(_with_rows(config, least), prepared, "train").rows)
+    batches = None if prepared is None else batches_of(_with_rows(config, least), prepared, "train")
     # A step of more than all there is would only see it again.
-    most = None if rows is None else max(1, rows // least)
+    most = None if batches is None else max(1, len(batches.rows) // least)
     free = free_memory(device) // processes.sharing(device)
     free = int(_COUNTED_ON[device.type] * max(0, free - _LIBRARIES[device.type]))
     footprint = Footprint.of(config, processes=processes.count)
     held = footprint.fixed + (footprint.checkpoint if device.type == "cpu" else 0)
     own, how = max(0, free - held) // footprint.row, "estimated"
-    if prepared is not None and most is not None and _can_try(config, device, processes):
+    if prepared is not None and batches is not None and most is not None and _can_try(config, device, processes):
         others = footprint.fixed - Footprint.of(config).fixed + (_EXCHANGE if processes.count > 1 else 0)
-        own, how = largest(_trying(config, prepared, device, free - others), own, most), "tried out"
+        own, how = largest(_trying(config, prepared, batches, device, free - others), own, most), "tried out"
     at_once = processes.least(own if most is None else min(own, most), device)
     if at_once == 0:
         raise ConfigError(
@@ -86,14 +87,16 @@ def _can_try(config: Config, device: torch.device, processes: Processes) -> bool
     return device.type == "cuda" and (processes.count == 1 or config.training.parallel != "fsdp")
 
 
-def _trying(config: Config, prepared: Prepared, device: torch.device, limit: int) -> Callable[[int], bool]:
+def _trying(
+    config: Config, prepared: Prepared, batches: Batches, device: torch.device, limit: int
+) -> Callable[[int], bool]:
     """Whether a step of so many rows at once can be taken within so many bytes, with all that comes between steps."""
     total = torch.cuda.mem_get_info(device)[1]
 
     def fits(at_once: int) -> bool:
         torch.cuda.set_per_process_memory_fraction(min(1.0, max(0.0, limit / total)), device)
         try:
-            _rehearse(_with_rows(config, at_once * config.training.accumulate), prepared)
+            _rehearse(_with_rows(config, at_once * config.training.accumulate), prepared, batches)
             fitted = True
         except RuntimeError as error:
             if not _out_of_memory(error):
@@ -108,9 +111,9 @@ def _trying(config: Config, prepared: Prepared, device: torch.device, limit: int
     return fits
 
 
-def _rehearse(config: Config, prepared: Prepared) -> None:
+def _rehearse(config: Config, prepared: Prepared, batches: Batches) -> None:
     """What a run does, in short: steps, then the loss and translations of held-out sentences."""
-    tokenizer, batches = prepared.tokenizer(), batches_of(config, prepared, "train")
+    tokenizer = prepared.tokenizer()
     learner = Learner.begin(config, tokenizer.size, Processes())
     learner.model.train()
     batch = batches.of_rows(np.arange(config.rows_a_step) % len(batches.rows))

@@ -11,6 +11,7 @@ from qkv.checkpoint import RunDirectory
 from qkv.config import Config
 from qkv.prepare import Prepared, prepare
 from qkv.training import fitting, train_prepared
+from qkv.training.feeding import batches_of
 from qkv.training.fitting import fitted
 from qkv.training.processes import Processes
 from tests import toy
@@ -61,7 +62,8 @@ def test_what_was_tried_out_trains_and_half_as_much_again_does_not(
 
 def within(config: Config, data: Path) -> bool:
     try:
-        fitting._rehearse(config, Prepared.open(data))
+        prepared = Prepared.open(data)
+        fitting._rehearse(config, prepared, batches_of(config, prepared, "train"))
     except RuntimeError as error:
         assert fitting._out_of_memory(error), error
         return False

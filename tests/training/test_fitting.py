@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import re
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config, from_json, to_json
+from qkv.data.batch import PairBatch
 from qkv.errors import ConfigError
 from qkv.prepare import Prepared, prepare
 from qkv.training import fitting, train_prepared
 from qkv.training.feeding import batches_of
 from qkv.training.fitting import fitted, largest
 from qkv.training.processes import Processes
+from qkv.training.step import Outcome, Step
+from qkv.translate import Translation, Translator
 from tests import toy
 from tests.torture.trials import run as run_child
 from tests.toy import QUICK, Command
@@ -99,6 +103,38 @@ def test_a_guess_that_is_about_right_is_quickly_confirmed() -> None:
     assert largest(fits, 1040, 10**6) > 940
     assert tried[:4] == [260, 520, 1040, 780]
     assert len(tried) == 7
+
+
+def test_a_trial_is_a_run_in_short(toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of the size that is tried, then a validation of the model with its translations."""
+    prepared, done = Prepared.open(toy_data), []
+    begin, translate = Step.begin, Translator.translate
+
+    def begun(step: Step, batch: PairBatch, number: int, **options: float) -> Callable[[], Outcome]:
+        done.append(f"step of {len(batch.label_RW)}")
+        return begin(step, batch, number, **options)
+
+    def translated(translator: Translator, texts: list[str], **options: int) -> list[Translation]:
+        done.append(f"translated {len(texts)}")
+        return translate(translator, texts, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Step, "begin", begun)
+    monkeypatch.setattr(Translator, "translate", translated)
+    # More rows than the corpus has.
+    config = QUICK.with_changes(training={"tokens_per_batch": 32 * 70, "final": "moving"})
+    fitting._rehearse(config, prepared, batches_of(config, prepared, "train"))
+    assert done == ["step of 70"] * 4 + ["translated 2"]
+
+
+def test_want_of_memory_is_known_behind_what_is_complained_of() -> None:
+    """A graph that cannot be captured for want of memory ends with an error of its own."""
+    with pytest.raises(RuntimeError) as told:
+        try:
+            raise torch.OutOfMemoryError("no room")
+        finally:
+            raise RuntimeError("the capture failed")
+    assert fitting._out_of_memory(told.value)
+    assert not fitting._out_of_memory(RuntimeError("the capture failed"))
 
 
 def test_the_number_is_told_kept_and_gone_on_with(
