@@ -122,6 +122,9 @@ def _translate(options: argparse.Namespace) -> None:
     lines = input_lines(options)
     prefixes = _prefixes(options)
     terms = _terms(options)
+    # What was typed wrong is told before anything is loaded.
+    _controls(options)
+    _sampling(options)
     translator = Translator.load(*options.directories, device=options.device)
     if options.stream:
         show = _stream(translator, options)

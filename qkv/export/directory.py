@@ -41,9 +41,7 @@ _BESIDE_WEIGHTS = 1 << 22
 """Bytes of an exported model that are no weights, about."""
 
 
-def export(
-    run: Path, output: Path, *, precision: str = "int8", shortlist: bool = True, data: Path | None = None
-) -> None:
+def export(run: Path, output: Path, *, precision: str, shortlist: bool = True, data: Path | None = None) -> None:
     """Writes the model of a run, in numbers of this precision; a shortlist is learned from the data it learned from."""
     if precision not in PRECISIONS:
         raise ConfigError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")

@@ -20,5 +20,6 @@ A tensor's name ends in its dimensions, one letter each, and a test checks that 
     S  slots that keep what every hypothesis of a sentence has written: T times B
     A  answers kept of each sentence
     L  layers
+    M  models that translate together
     1  a dimension of size one, kept to broadcast
 """

@@ -25,7 +25,7 @@ SOURCES = [source for source, _ in toy.held_out()[:40]]
 def model(toy_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The toy run, exported as it is by default."""
     output = tmp_path_factory.mktemp("exported") / "model"
-    export(toy_run, output)
+    export(toy_run, output, precision="int8")
     return output
 
 
@@ -80,12 +80,12 @@ def test_the_command_exports_what_the_other_commands_take(command: Command, toy_
 
 
 def test_an_export_takes_the_place_of_another_and_of_nothing_else(toy_run: Path, tmp_path: Path) -> None:
-    export(toy_run, tmp_path / "model", shortlist=False)
+    export(toy_run, tmp_path / "model", precision="int8", shortlist=False)
     before = (tmp_path / "model" / "step.onnx").stat().st_size
     export(toy_run, tmp_path / "model", precision="float32", shortlist=False)
     assert (tmp_path / "model" / "step.onnx").stat().st_size > before
     with pytest.raises(ConfigError, match="exists and is no exported model"):
-        export(toy_run, toy_run, shortlist=False)
+        export(toy_run, toy_run, precision="int8", shortlist=False)
     with pytest.raises(ConfigError, match="precision is 'int4'; it must be one of float32, int8"):
         export(toy_run, tmp_path / "other", precision="int4")
 
@@ -94,10 +94,10 @@ def test_data_that_a_shortlist_cannot_be_learned_from_is_told(toy_run: Path, toy
     bare = tmp_path / "run"
     shutil.copytree(toy_run, bare, ignore=shutil.ignore_patterns("data", "checkpoints"))
     with pytest.raises(ConfigError, match="name it with --data, or give --no-shortlist"):
-        export(bare, tmp_path / "model")
+        export(bare, tmp_path / "model", precision="int8")
     with pytest.raises(TextError, match="was prepared with another vocabulary"):
-        export(bare, tmp_path / "model", data=toy_data)
-    export(bare, tmp_path / "model", data=toy_run / "data")
+        export(bare, tmp_path / "model", data=toy_data, precision="int8")
+    export(bare, tmp_path / "model", data=toy_run / "data", precision="int8")
     assert Shortlist.is_in(tmp_path / "model")
 
 
