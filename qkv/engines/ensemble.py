@@ -41,10 +41,10 @@ class Ensemble:
 
 
 def _log_of_mean(told: Sequence[Continuations]) -> Floats:
-    log_probability_MRV = np.stack([one.everything() for one in told])
-    most_RV = log_probability_MRV.max(0)
+    log_probabilities = np.stack([one.everything() for one in told])
+    most_RV = log_probabilities.max(0)
     # What nobody thinks possible would be infinity less infinity.
     most_RV[np.isneginf(most_RV)] = 0
     with np.errstate(divide="ignore"):
-        mean: Floats = most_RV + np.log(np.exp(log_probability_MRV - most_RV).mean(0))
+        mean: Floats = most_RV + np.log(np.exp(log_probabilities - most_RV).mean(0))
     return mean

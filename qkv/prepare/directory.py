@@ -124,9 +124,8 @@ class Request:
     def of_manifest(cls, manifest: Mapping[str, Any]) -> Request:
         """What was asked for then; a setting that is younger than the data has its default."""
         defaults = cls.of(Config(), {}).settings
-        then = manifest["settings"]
-        known = {section: {**asked, **then.get(section, {})} for section, asked in defaults.items()}
-        return cls({**then, **known}, manifest["inputs"])
+        settings = {section: {**defaults.get(section, {}), **asked} for section, asked in manifest["settings"].items()}
+        return cls(settings, manifest["inputs"])
 
     @property
     def fingerprint(self) -> str:
