@@ -38,11 +38,9 @@ def encoder_graph(model: EncoderDecoder, precision: Precision) -> bytes:
     x = parts.positioned(model.inputs.positions, x, width)
     memory = parts.stack(model.encoder, x, looks)
 
-    attentions = _cross_attentions(model)
-    projections = [one for attention in attentions for one in (attention.key, attention.value)]
-    rows = parts.together(projections, memory)
-    for layer, attention in enumerate(attentions):
-        key, value = parts.key_values(attention, *rows[2 * layer : 2 * layer + 2])
+    for layer, attention in enumerate(_cross_attentions(model)):
+        # Not of all layers together: what comes of that is too large for a processor's caches.
+        key, value = parts.key_values(attention, *parts.together([attention.key, attention.value], memory))
         graph.output(key, f"memory_key_NHKE.{layer}", "float32", ["N", *_heads(attention, "K", attention.key)])
         graph.output(value, f"memory_value_NHKU.{layer}", "float32", ["N", *_heads(attention, "K", attention.value)])
     return graph.bytes()
