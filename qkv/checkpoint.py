@@ -338,6 +338,19 @@ def _about(state: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def sound(checkpoints: Iterable[Path]) -> list[Path]:
+    """Those of the checkpoints that can be read; the others are named."""
+    found = []
+    for directory in checkpoints:
+        try:
+            read(directory, weights_only=True)
+        except CheckpointError as error:
+            tell(f"qkv: warning: {error}; the final weights are made without it")
+        else:
+            found.append(directory)
+    return found
+
+
 def average(checkpoints: list[Path]) -> dict[str, Tensor]:
     """The mean of the checkpoints' weights (section 6.1), which translates better than any one of them."""
     total: dict[str, Tensor] = {}

@@ -90,7 +90,7 @@ def build_parser() -> argparse.ArgumentParser:
         "  qkv train train.en train.fr --recipe base --output run/\n"
         "  qkv translate run/ < in.en > out.fr\n"
         "  qkv evaluate run/ --source test.en --reference test.fr\n\n"
-        "exit codes: 0 done, 2 wrong usage or setting, 3 wrong data or storage, 4 training failed,\n"
+        "exit codes: 0 done, 2 wrong usage or setting, 3 wrong data or storage, 4 training failed, 5 disk full,\n"
         "130 and 143 stopped by a signal, with all saved",
     )
     parser.add_argument("--version", action="version", version=f"qkv {qkv.__version__}")

@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import os
 import re
+import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def free_memory(device: torch.device) -> int:
     """Bytes that are free on a device; on a CPU, those that this process may still take."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    return min((_free_on_machine(), *_free_in_groups()))
+    return min((_free_on_machine(), *_free_in_groups(), *_free_by_limits()))
 
 
 def release_memory(device: torch.device) -> None:
@@ -94,6 +95,15 @@ def release_memory(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
+
+
+def _free_by_limits() -> Iterator[int]:
+    """What the limits of this process, which a shell's `ulimit -v` sets, let it take."""
+    sizes = (_SYSTEM / "proc/self/statm").read_text().split() if (_SYSTEM / "proc/self/statm").exists() else []
+    for limit, place in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
+        most = resource.getrlimit(limit)[0]
+        if most != resource.RLIM_INFINITY and sizes:
+            yield max(0, most - int(sizes[place]) * resource.getpagesize())
 
 
 def _free_on_machine() -> int:

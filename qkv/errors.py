@@ -33,6 +33,12 @@ class StorageError(QkvError):
         self.what = what
 
 
+class FullDiskError(StorageError):
+    """There is no room; nothing else is wrong, so a queue can wait for room and give the same command again."""
+
+    exit_code = 5
+
+
 class TrainingError(QkvError):
     """Training went wrong in a way that going on would not mend."""
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 
-from qkv.errors import ConfigError, StorageError
+from qkv.errors import ConfigError, FullDiskError, StorageError
 
 _UNITS = {"GB": 1e9, "MB": 1e6, "kB": 1e3}
 
@@ -108,9 +108,9 @@ def free_bytes(path: Path) -> int:
     return shutil.disk_usage(next(one for one in (path, *path.absolute().parents) if one.exists())).free
 
 
-def _full(path: Path, needed: int | None) -> StorageError:
+def _full(path: Path, needed: int | None) -> FullDiskError:
     what = "cannot be written" if needed is None else f"needs {needed:,} bytes, and {free_bytes(path):,} are free"
-    return StorageError(f"the disk is full: {path} {what}", "make room and give the same command again")
+    return FullDiskError(f"the disk is full: {path} {what}", "make room and give the same command again")
 
 
 def readable_size(count: int) -> str:

@@ -345,7 +345,7 @@ def test_a_full_disk_is_told_and_a_second_try_goes_on(command: Command, tmp_path
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(650_000))
         arguments = ["train", "--data", toy_data, "--output", disk / "run", *QUICKLY]
-        one_line(command(*arguments), 3, "the disk is full", "step-0000004 needs", "give the same command again")
+        one_line(command(*arguments), 5, "the disk is full", "step-0000004 needs", "give the same command again")
         assert [path.name for path in (disk / "run" / "checkpoints").iterdir()] == ["step-0000002"]
         ballast.unlink()
         ran = command(*arguments)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,16 @@ def test_free_memory_ends_where_the_limits_of_a_container_or_a_queue_do(
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(devices, "_SYSTEM", tmp_path)
     assert free_memory(CPU) == free
+
+
+def test_a_limit_of_the_process_is_a_limit_of_its_memory() -> None:
+    """As `ulimit -v` sets it."""
+    code = (
+        "import resource, torch; from qkv.devices import free_memory; used = 1 << 36;"
+        "resource.setrlimit(resource.RLIMIT_AS, (used, used)); print(free_memory(torch.device('cpu')))"
+    )
+    free = int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    assert 0 < free < 1 << 36
+    code = code.replace("1 << 36", "int(open('/proc/self/statm').read().split()[0]) * 4096 + (1 << 28)")
+    free = int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    assert 0 < free <= 1 << 28

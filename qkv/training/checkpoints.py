@@ -9,7 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from qkv.checkpoint import RunDirectory, Saved, final_state, read, step_of, write
+from qkv.checkpoint import RunDirectory, Saved, final_state, read, sound, step_of, write
 from qkv.config import TrainingConfig
 from qkv.errors import CheckpointError, StorageError
 from qkv.prepare import Prepared
@@ -152,7 +152,12 @@ class Checkpoints:
     @_by_first
     def finish(self) -> None:
         """Writes the final weights."""
-        checkpoints, how = self._keeping().final(self.run.checkpoints()), self.options.final
+        kept, how = self._keeping().final(self.run.checkpoints()), self.options.final
+        checkpoints = sound(kept)
+        if not checkpoints:
+            raise CheckpointError(
+                f"{kept[-1]}, of which the final weights are made, is damaged; give the same command again"
+            )
         last, ends_at = step_of(checkpoints[-1]), self.history.ends_at(self.options)
         if last != ends_at:
             self.line.say(f"the checkpoint of the best validation, step {ends_at:,}, is gone: the last is taken")

@@ -13,7 +13,7 @@ import pytest
 
 from qkv import storage
 from qkv.checkpoint import RunDirectory
-from qkv.errors import StorageError
+from qkv.errors import FullDiskError, StorageError
 from qkv.storage import free_bytes, require_room
 from qkv.training import train_prepared
 from qkv.training.loop import _Training
@@ -98,7 +98,7 @@ def full_disk(folder: Path, data: Path, levels: int) -> Tally:
                     kept = newest is not None and newest.state["step"] == (_CONFIG.training.steps if room_again else 3)
                     kept = kept and "the checkpoint of step 3 is untouched" in said
                     told_bytes = "the disk is full: " in said and "bytes, and " in said and "goes on" in said
-                    right = code == (0 if room_again else 3) and kept and told_bytes
+                    right = code == (0 if room_again else FullDiskError.exit_code) and kept and told_bytes
                     # With room again, the same command ends the run.
                     (disk / "filler").unlink(missing_ok=True)
                     again = run(train, data, output, _CONFIG, told=told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -130,7 +131,7 @@ def test_the_log_is_on_disk_before_the_checkpoint_that_relies_on_it(
     assert toy.reports(run) == toy.reports(tmp_path / "sound")
 
 
-def test_where_the_last_checkpoint_cannot_be_written_the_run_ends_with_the_code_of_storage(
+def test_where_the_last_checkpoint_cannot_be_written_the_run_ends_with_the_code_of_a_full_disk(
     tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
@@ -138,7 +139,7 @@ def test_where_the_last_checkpoint_cannot_be_written_the_run_ends_with_the_code_
         patch.setattr(checkpoint, "_BESIDE_TENSORS", 1 << 60)
         with pytest.raises(StorageError, match=r"step-0000012 needs 1,152.* bytes, and .* are free; make room") as told:
             train_prepared(toy_data, run, QUICK)
-    assert told.value.exit_code == 3
+    assert told.value.exit_code == 5
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("not saved: the disk is full")]
     assert len(lines) == 3
     assert lines[0].endswith("are free; there is none yet, and training goes on until the next save is due")
@@ -189,3 +190,24 @@ def test_a_checkpoint_under_another_s_name_is_passed_over(
     told = capsys.readouterr().err
     assert "step-0000016 is damaged: it holds step 4" in told
     assert toy.equal(toy.weights(run), before)
+
+
+def test_the_mean_is_made_without_a_damaged_checkpoint(
+    toy_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    config = QUICK.with_changes(training={"final": "checkpoints", "average_checkpoints": 3, "keep_checkpoints": 3})
+    train_prepared(toy_data, run.path, config)
+    first, *others = run.checkpoints()
+    weights = first / "weights.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    shutil.rmtree(run.final)
+    capsys.readouterr()
+    train_prepared(toy_data, run.path, config)
+    told = capsys.readouterr().err
+    assert str(first) in told
+    assert "the final weights are made without it" in told
+    expected = checkpoint.average(others)
+    assert toy.equal(read(run.final, weights_only=True).tensors["weights"], expected)
