@@ -26,6 +26,9 @@ _EXTRAS = {
     "torch": "train", "safetensors": "train", "sacrebleu": "train", "sacremoses": "train", "matplotlib": "plot",
 }  # fmt: skip
 
+_COMING_AND_GOING = 3.0
+"""Seconds that a process needs beside its work, at most; a fifth of a time that is short."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; what goes wrong for the user is one line on standard error and an exit code."""
@@ -222,7 +225,10 @@ def _time_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _deadline(options: argparse.Namespace) -> float | None:
-    return None if options.max_time is None else float(options.begun + options.max_time)
+    if options.max_time is None:
+        return None
+    # A process takes a while to come and to go, beside its work.
+    return float(options.begun + options.max_time - min(_COMING_AND_GOING, options.max_time / 5))
 
 
 def _seconds(text: str) -> float:
