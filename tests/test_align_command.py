@@ -43,7 +43,8 @@ def test_heads_are_learned_and_words_found(command: Command, learned: Path) -> N
 def test_what_is_no_pair_is_told_with_its_line(command: Command, toy_run: Path) -> None:
     ran = command("align", toy_run, given=b"basa\tasab\nkodu\n")
     assert ran.code == 3
-    assert "line 2 is no pair" in ran.err
+    assert "line 2: no tab between a source and its translation; it is not aligned" in ran.err
+    assert len(ran.lines) == 2
 
 
 def test_damaged_heads_are_told(command: Command, toy_run: Path, tmp_path: Path) -> None:

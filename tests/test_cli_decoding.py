@@ -196,7 +196,7 @@ def test_pairs_are_scored_a_line_each(command: Command, toy_run: Path) -> None:
 def test_lines_that_are_no_pairs_are_told_and_the_others_keep_their_place(
     command: Command, toy_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr("qkv.commands.score.LINES_AT_ONCE", at_once)
+    monkeypatch.setattr("qkv.commands.pairs.LINES_AT_ONCE", at_once)
     given = b"basa\tasab\nno tab\n \tasab\n\t\nkodu\t\n"
     ran = command("score", toy_run, given=given)
     assert (ran.code, len(ran.lines)) == (3, 5)

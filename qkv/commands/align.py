@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qkv.commands.arguments import Commands
-from qkv.commands.lines import helpings, open_output
+from qkv.commands.arguments import Commands, device_argument, line_arguments
+from qkv.commands.lines import input_lines
+from qkv.commands.pairs import write_pairs
 from qkv.errors import ConfigError, TextError
 
-PAIRS_AT_ONCE = 2000
+if TYPE_CHECKING:
+    from qkv.translate import Translation
 
 
 def add_align(commands: Commands[Any]) -> None:
@@ -26,49 +29,32 @@ def add_align(commands: Commands[Any]) -> None:
         "  printf 'Good morning.\\tBonjour.\\n' | qkv align run/ --words",
     )
     parser.add_argument("directory", type=Path, metavar="RUN", help="a run directory or an exported model")
-    parser.add_argument(
-        "--input", type=Path, metavar="FILE", help="a file of pairs, .gz or .xz too (default: standard input)"
-    )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+    line_arguments(parser)
     parser.add_argument("--words", action="store_true", help="write the words themselves: house=Haus")
     parser.add_argument(
         "--learn", type=Path, metavar="DATA", help="prepared data of the run: choose heads by it, and stop"
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1 (default: auto)")
+    device_argument(parser)
     parser.set_defaults(run=_align)
 
 
 def _align(options: argparse.Namespace) -> None:
     if options.learn is not None:
-        return _learn(options)
-    import sys
-
-    from qkv.progress import Progress
-    from qkv.text.files import decode_lines, read_lines
+        _learn(options)
+        return
     from qkv.translate import Translator
 
+    lines = input_lines(options)
     translator = Translator.load(options.directory, device=options.device)
-    lines = read_lines(options.input) if options.input is not None else decode_lines(sys.stdin.buffer, "standard input")
-    first = 1
-    with open_output(options.output) as output, Progress("aligning", total=None, unit="pairs") as progress:
-        for helping in helpings(lines, PAIRS_AT_ONCE):
-            pairs = [_pair(line, number) for number, line in enumerate(helping, start=first)]
-            sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-            for one in translator.score(sources, targets, align=True, progress=progress.advance):
-                output.write(f"{_shown(one.alignment, options)}\n" if one.alignment is not None else "\n")
-            first += len(helping)
-    return None
+    read = partial(translator.score, align=True)
+    write_pairs(lines, options, read, partial(_row, options=options), lambda *_: "\n", doing="align")
 
 
-def _pair(line: str, number: int) -> tuple[str, str]:
-    source, tab, target = line.partition("\t")
-    if not tab:
-        raise TextError(f"line {number} is no pair: a source, a tab and its translation are expected")
-    return source, target
-
-
-def _shown(alignment: Any, options: argparse.Namespace) -> str:
-    return alignment.in_words() if options.words else str(alignment)
+def _row(_: int, one: Translation, options: argparse.Namespace) -> str:
+    """The links; of an empty pair, none."""
+    if one.alignment is None:
+        return "\n"
+    return f"{one.alignment.in_words() if options.words else one.alignment}\n"
 
 
 def _learn(options: argparse.Namespace) -> None:

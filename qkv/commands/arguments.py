@@ -25,6 +25,10 @@ def search_arguments(parser: argparse.ArgumentParser) -> None:
 
 def scoring_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--length-penalty", type=float, metavar="ALPHA", help="default: the run's, as trained 0.6")
+    device_argument(parser)
+
+
+def device_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1 (default: auto)")
 
 

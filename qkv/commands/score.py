@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.commands.arguments import Commands, line_arguments, scoring_arguments
-from qkv.commands.lines import helpings, input_lines, input_name, open_output, values
-from qkv.errors import TextError
-from qkv.progress import Progress, tell
-from qkv.text.cleaning import Pair, normalise
+from qkv.commands.lines import input_lines, values
+from qkv.commands.pairs import write_pairs
 
 if TYPE_CHECKING:
     from qkv.translate import Translation
-
-LINES_AT_ONCE = 2000
 
 
 def add_score(commands: Commands[Any]) -> None:
@@ -50,40 +46,7 @@ def _score(options: argparse.Namespace) -> None:
     score = partial(translator.score, length_penalty=options.length_penalty)
     # What is asked for wrongly is told before the output is touched.
     score([], [])
-    done = bad = 0
-    with open_output(options.output) as output, Progress("scoring", total=None, unit="lines") as progress:
-        try:
-            for lines_at_once in helpings(lines, LINES_AT_ONCE):
-                pairs = [_pair(line) for line in lines_at_once]
-                sound = [pair for pair in pairs if isinstance(pair, Pair)]
-                scored = iter(
-                    score([pair.source for pair in sound], [pair.target for pair in sound], progress=progress.advance)
-                )
-                for number, pair in enumerate(pairs, start=done + 1):
-                    if isinstance(pair, Pair):
-                        output.write(_row(number, next(scored), options))
-                    else:
-                        bad += 1
-                        tell(f"qkv: warning: {input_name(options)}, line {number}: {pair}; it is not scored")
-                        output.write(_gap(number, pair, options))
-                output.flush()
-                done += len(pairs)
-        except TextError as error:
-            before = "nothing is written" if options.output else f"the {done:,} lines before it are scored"
-            raise TextError(f"{error}; {before}") from error
-    if bad:
-        raise TextError(f"{bad:,} of {done:,} lines are not scored; all others are")
-
-
-def _pair(line: str) -> Pair | str:
-    """A source and its translation, or what is wrong with the line."""
-    source, tab, rest = line.partition("\t")
-    pair = Pair(source, rest.partition("\t")[0])
-    if not tab:
-        return "no tab between a source and its translation"
-    if normalise(pair.target) and not normalise(source):
-        return "a translation without a source"
-    return pair
+    write_pairs(lines, options, score, partial(_row, options=options), partial(_gap, options=options), doing="scor")
 
 
 def _row(number: int, one: Translation, options: argparse.Namespace) -> str:
