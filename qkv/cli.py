@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import qkv
 from qkv.commands.align import add_align
 from qkv.commands.arguments import search_arguments
+from qkv.commands.export import add_export
 from qkv.commands.score import add_score
 from qkv.commands.translate import add_translate
 from qkv.config import Config, override_all, settings
@@ -106,7 +107,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_align,
         add_score,
         _add_evaluate,
-        _add_export,
+        add_export,
         _add_plot,
         _add_average,
         _add_recipes,
@@ -358,41 +359,6 @@ def _evaluate(options: argparse.Namespace) -> None:
         chosen = None
     report = evaluate(systems, references, language=chosen)
     print(json.dumps(report.values, indent=2, ensure_ascii=False) if options.json else report.text)
-
-
-def _add_export(commands: _Commands[_Parser]) -> None:
-    parser = commands.add_parser(
-        "export",
-        help="make a model that translates on any CPU without torch",
-        description="Writes the model of a run for translating on CPUs: smaller, faster, and without torch. "
-        "`qkv translate` and `qkv evaluate` take it in place of the run.",
-        epilog="examples:\n"
-        "  qkv export run/ --output model/\n"
-        "  qkv export run/ --output model/ --precision float32 --no-shortlist     computes as the run does\n"
-        "  qkv translate model/ < in.en > out.fr",
-    )
-    parser.add_argument("directory", type=Path, metavar="RUN", help="a run directory")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="where the exported model goes")
-    parser.add_argument(
-        "--precision", choices=["int8", "float32"], default="int8", help="of weights and products (default: int8)"
-    )
-    parser.add_argument(
-        "--no-shortlist",
-        action="store_false",
-        dest="shortlist",
-        help="look at the whole vocabulary, not at what the words of a sentence can need",
-    )
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the data it learned from (default: the run's own)")
-    parser.set_defaults(run=_export)
-
-
-def _export(options: argparse.Namespace) -> None:
-    from qkv.export import export
-
-    export(
-        options.directory, options.output, precision=options.precision, shortlist=options.shortlist, data=options.data
-    )
-    print(options.output)
 
 
 def _add_plot(commands: _Commands[_Parser]) -> None:

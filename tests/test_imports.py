@@ -48,10 +48,8 @@ MAY_IMPORT = {
     "qkv.convert": "errors config",
     "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
     "qkv.plot": "errors",
-    "qkv.commands": "errors storage progress text.files text.glossary text.cleaning prepare engines translate",
-    "qkv.cli": (
-        "qkv errors storage progress config recipes checkpoint prepare training distill evaluate export plot commands"
-    ),
+    "qkv.commands": "errors storage progress text.files text.glossary text.cleaning prepare engines export translate",
+    "qkv.cli": "qkv errors storage progress config recipes checkpoint prepare training distill evaluate plot commands",
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
 }
