@@ -47,8 +47,9 @@ _GPU_TOKENS = {"big": 32_768}
 """Target positions a step on a GPU; 65,536 for the others."""
 _PEER_TOKENS = 25_000
 """What the peers' memory and speed like; the paper's batch."""
-_PEER_STEPS = 80
-"""Measured after a pass over the same batches: whatever a new shape costs is not theirs to pay here."""
+_PEER_STEPS = 40
+"""Measured after a pass over the same batches: what a new shape costs (0.3 s for a plan of cuDNN's attention) is not
+theirs to pay here."""
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import resource
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -95,6 +96,19 @@ def release_memory(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
+
+
+@contextmanager
+def memory_limited(device: torch.device, most: int) -> Iterator[None]:
+    """Meanwhile this process can have no more than so many bytes of a GPU's memory."""
+    # One without a number is the one in use, which torch wants to be told here.
+    number = torch.cuda.current_device() if device.index is None else device.index
+    share = most / torch.cuda.mem_get_info(number)[1]
+    torch.cuda.set_per_process_memory_fraction(min(1.0, max(0.0, share)), number)
+    try:
+        yield
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, number)
 
 
 def _free_by_limits() -> Iterator[int]:

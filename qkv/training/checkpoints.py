@@ -97,9 +97,14 @@ class Checkpoints:
         parameters = sum(parameter.numel() for parameter in self.learner.model.parameters())
         self.stopping.expect("save", parameters * _BYTES / _SLOW_DISK)
 
-    def save(self) -> None:
-        """Has the checkpoint of this step written while training goes on, where there is room for it."""
+    def save(self, *, only_passing: bool = False) -> None:
+        """Has the checkpoint of this step written while training goes on, where there is room for it.
+
+        One that is `only_passing` changes nothing of what the run ends with.
+        """
         if self._ready():
+            if only_passing:
+                self.history.passing.append(self.history.step)
             self._begin()
 
     def look_after(self, *, wait: bool) -> None:
@@ -109,15 +114,12 @@ class Checkpoints:
         except StorageError as error:
             self._say_unsaved(error)
 
-    def save_last(self, *, only_stopping: bool = False) -> None:
-        """Returns when the last step is on disk; here at last, what cannot be saved ends the run.
-
-        Where training is `only_stopping`, the run ends as if this checkpoint had never been.
-        """
+    def save_last(self, *, only_passing: bool = False) -> None:
+        """Returns when the last step is on disk; here at last, what cannot be saved ends the run."""
         if self._newest() == self.history.step:
             return
-        if only_stopping:
-            self.history.stopped_at.append(self.history.step)
+        if only_passing:
+            self.history.passing.append(self.history.step)
         self._sync_log()
         self._begin()
         self._finish_save()
@@ -201,7 +203,7 @@ class Checkpoints:
             deque(tensors, maxlen=0)
             return
         there = {*map(step_of, self.run.checkpoints()), history.step}
-        history.stopped_at = [step for step in history.stopped_at if step in there]
+        history.passing = [step for step in history.passing if step in there]
         self._saver.begin(history.step, tensors, self._state(), self._keeping())
 
     def _note(self, written: Written | None) -> None:
@@ -224,5 +226,5 @@ class Checkpoints:
             best_step=history.best_step,
             ends_at=history.ends_at(options),
             made_of=FINAL[options.final].count(options),
-            passing=frozenset(history.stopped_at).difference([history.step] if history.done(options) else []),
+            passing=frozenset(history.passing).difference([history.step] if history.done(options) else []),
         )

@@ -15,7 +15,7 @@ import torch
 
 from qkv.config import Config
 from qkv.data.batches import Batches
-from qkv.devices import choose_device, free_memory, release_memory
+from qkv.devices import choose_device, free_memory, memory_limited, release_memory
 from qkv.errors import ConfigError
 from qkv.prepare import Prepared
 from qkv.progress import tell
@@ -65,7 +65,8 @@ def fitted(config: Config, processes: Processes, prepared: Prepared | None) -> C
     tokens = at_once * least * width
     if processes.first:
         why = "the corpus has no more" if at_once == most else f"{how} for {readable_size(free)} of memory"
-        tell(f"training.tokens_per_batch is {tokens:,}, which is {at_once * least:,} rows a step: {why}")
+        unless = ", unless the corpus has fewer" if batches is None else ""
+        tell(f"training.tokens_per_batch is {tokens:,}, which is {at_once * least:,} rows a step: {why}{unless}")
     return config.with_changes(training={"tokens_per_batch": tokens})
 
 
@@ -91,19 +92,16 @@ def _trying(
     config: Config, prepared: Prepared, batches: Batches, device: torch.device, limit: int
 ) -> Callable[[int], bool]:
     """Whether a step of so many rows at once can be taken within so many bytes, with all that comes between steps."""
-    total = torch.cuda.mem_get_info(device)[1]
 
     def fits(at_once: int) -> bool:
-        torch.cuda.set_per_process_memory_fraction(min(1.0, max(0.0, limit / total)), device)
         try:
-            _rehearse(_with_rows(config, at_once * config.training.accumulate), prepared, batches)
+            with memory_limited(device, limit):
+                _rehearse(_with_rows(config, at_once * config.training.accumulate), prepared, batches)
             fitted = True
         except RuntimeError as error:
             if not _out_of_memory(error):
                 raise
             fitted = False
-        finally:
-            torch.cuda.set_per_process_memory_fraction(1.0, device)
         # Only here is the error gone, and with it all that it led to.
         release_memory(device)
         return fitted

@@ -26,8 +26,9 @@ class History:
     best_step: int | None = None
     """When the validation loss was the best one."""
     validations_since_best: int = 0
-    stopped_at: list[int] = field(default_factory=list)
-    """Steps that were saved only because training stopped there: a run that never stopped does not know of them."""
+    passing: list[int] = field(default_factory=list)
+    """Steps that were saved only because training stopped there, or was best there: they change nothing of what the run
+    ends with."""
     rollbacks: int = 0
     """How often the run has gone back."""
     rate_factor: float = 1.0

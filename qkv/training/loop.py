@@ -239,11 +239,13 @@ class _Training:
                 self.report()
             if self.at(options.validate_every):
                 self.validate()
-            # With patience, the run may end with what is the best now. Among bad steps nothing is saved: whoever goes
-            # on more carefully should do so from before them.
-            due = self.at(options.save_every) or (options.patience is not None and history.best_step == self.step)
-            if due and not history.bad_steps:
-                self.checkpoints.save()
+            # Among bad steps nothing is saved: whoever goes on more carefully should do so from before them.
+            if not history.bad_steps:
+                if self.at(options.save_every):
+                    self.checkpoints.save()
+                elif history.best_step == self.step:
+                    # With patience, the run may end with what is the best now.
+                    self.checkpoints.save(only_passing=options.patience is None)
             self.checkpoints.look_after(wait=False)
             if history.stopped_early(options):
                 self.line.say(
@@ -259,7 +261,7 @@ class _Training:
         """Saves the last step, so that training can go on right after it."""
         self.account()
         self.learner.take_step.queue.wait()
-        self.checkpoints.save_last(only_stopping=True)
+        self.checkpoints.save_last(only_passing=True)
 
     def explain(self) -> str:
         """Why training stopped, which the first process tells."""
@@ -368,8 +370,10 @@ class _Training:
             raise Diverged(Setback(reason, step, good_until, given_up, done + 1, factor))
         place = self.checkpoints.give_up(useless)
         often = f", after {done} rollbacks" if done else ""
+        clip = self.config.training.clip
+        tighter = "training.clip=1" if clip is None or clip > 1 else f"training.clip={clip / 2:g}"
         raise TrainingError(
-            f"{reason}{often}. Try a smaller training.learning_rate, more training.warmup_steps or training.clip=1: "
+            f"{reason}{often}. Try a smaller training.learning_rate, more training.warmup_steps or {tighter}: "
             f"the same command goes on from {place}"
         )
 

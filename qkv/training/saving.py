@@ -26,7 +26,7 @@ class Keeping(NamedTuple):
     made_of: int
     """How many checkpoints up to that one those weights are made of."""
     passing: frozenset[int]
-    """Those of steps where training only stopped: a run that never stopped does not have them."""
+    """Those of steps where training only stopped, or was best, between the saves of the rest."""
 
     def lasting(self, checkpoints: Sequence[Path]) -> list[Path]:
         return [one for one in checkpoints if step_of(one) not in self.passing]

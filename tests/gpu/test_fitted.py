@@ -9,6 +9,7 @@ import torch
 
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config
+from qkv.devices import memory_limited
 from qkv.prepare import Prepared, prepare
 from qkv.training import fitting, train_prepared
 from qkv.training.feeding import batches_of
@@ -36,11 +37,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepare([corpus], folder / "data", AUTO).directory
 
 
-def limited(device: torch.device, free: int) -> None:
-    """From here on, this process can have no more than that."""
-    torch.cuda.set_per_process_memory_fraction(free / torch.cuda.mem_get_info(device)[1], device)
-
-
 @pytest.mark.parametrize("kernels", ["fast", "plain"])
 def test_what_was_tried_out_trains_and_half_as_much_again_does_not(
     gpu: torch.device, tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, kernels: str
@@ -50,13 +46,10 @@ def test_what_was_tried_out_trains_and_half_as_much_again_does_not(
     found = fitted(config, Processes(), Prepared.open(data))
     rows = found.rows_a_step
     assert torch.cuda.memory_reserved(gpu) < 1 << 26, "trials leave nothing behind"
-    try:
-        limited(gpu, FREE)
+    with memory_limited(gpu, FREE):
         train_prepared(data, tmp_path / "run", found)
         larger = config.with_changes(training={"tokens_per_batch": 3 * rows // 2 * 64})
         assert not within(larger, data)
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0, gpu)
     assert RunDirectory(tmp_path / "run").config().rows_a_step == rows
 
 

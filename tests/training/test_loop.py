@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -344,6 +345,22 @@ def test_with_patience_a_run_ends_as_if_its_best_validation_had_been_its_last(
     assert kept == ([4, 6, 8, 10] if final == "checkpoints" else [6, 8, 10])
 
 
+def test_the_best_is_kept_though_no_save_was_due_and_changes_nothing_of_the_end(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = QUICK.with_changes(
+        training={
+            "final": "checkpoints", "save_every": 4, "keep_checkpoints": 1, "average_checkpoints": 2, "steps": 12,
+        }
+    )  # fmt: skip
+    train_prepared(toy_data, tmp_path / "plain", config.with_changes(training={"validate_every": 12}))
+    with_validation_losses(monkeypatch, [3.0, 2.0, 2.5, 2.6])
+    train_prepared(toy_data, tmp_path / "run", config.with_changes(training={"validate_every": 3}))
+    kept = [checkpoint.step_of(path) for path in RunDirectory(tmp_path / "run").checkpoints()]
+    assert kept == [6, 8, 12]
+    assert toy.equal(toy.weights(tmp_path / "plain"), toy.weights(tmp_path / "run"))
+
+
 def test_a_best_checkpoint_that_is_gone_is_told(
     tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -469,8 +486,18 @@ def test_among_bad_steps_nothing_is_saved(
     """Whoever goes on more carefully does so from before them; the eighth step would have been saved."""
     with_bad_steps(monkeypatch, bad)
     with pytest.raises(TrainingError, match=f"the same command goes on from {from_where}"):
-        train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"save_every": 4, "rollbacks": 0}))
+        config = QUICK.with_changes(training={"save_every": 4, "validate_every": 4, "rollbacks": 0})
+        train_prepared(toy_data, tmp_path / "run", config)
     assert [path.name for path in RunDirectory(tmp_path / "run").checkpoints()] == saved
+
+
+@pytest.mark.parametrize(("clip", "advice"), [(None, "clip=1:"), (5.0, "clip=1:"), (1.0, "clip=0.5:")])
+def test_whose_run_diverges_is_told_to_clip_more_than_it_did(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, clip: float | None, advice: str
+) -> None:
+    with_bad_steps(monkeypatch, {1, 2, 3})
+    with pytest.raises(TrainingError, match=re.escape(advice)):
+        train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"clip": clip, "rollbacks": 0}))
 
 
 def test_a_bad_step_right_after_resuming_is_only_left_out(

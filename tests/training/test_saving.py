@@ -73,7 +73,7 @@ def test_training_does_not_wait_for_the_disk(tmp_path: Path, toy_data: Path, mon
 
     monkeypatch.setattr(checkpoint, "save_file", save)
     monkeypatch.setattr(_Training, "update", update)
-    train_prepared(toy_data, tmp_path / "run", QUICK)
+    train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"validate_every": 4}))
     assert go_on.is_set()
     assert [step_of(one) for one in RunDirectory(tmp_path / "run").checkpoints()] == [4, 8, 12]
 
@@ -134,17 +134,17 @@ def test_the_log_is_on_disk_before_the_checkpoint_that_relies_on_it(
 def test_where_the_last_checkpoint_cannot_be_written_the_run_ends_with_the_code_of_a_full_disk(
     tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "run"
+    run, config = tmp_path / "run", QUICK.with_changes(training={"validate_every": 4})
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "_BESIDE_TENSORS", 1 << 60)
         with pytest.raises(StorageError, match=r"step-0000012 needs 1,152.* bytes, and .* are free; make room") as told:
-            train_prepared(toy_data, run, QUICK)
+            train_prepared(toy_data, run, config)
     assert told.value.exit_code == 5
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("not saved: the disk is full")]
     assert len(lines) == 3
     assert lines[0].endswith("are free; there is none yet, and training goes on until the next save is due")
     assert not RunDirectory(run).learned
-    train_prepared(toy_data, run, QUICK)
+    train_prepared(toy_data, run, config)
     assert toy.weights(run)
 
 
