@@ -4,10 +4,9 @@
     python -m bench.translate_gpu --run run/ --source test.en [--reference test.de]
 
 Random weights never end a sentence by themselves: each may be a few tokens longer than its source, so both systems
-write as many tokens. generate() gets sentences sorted by length, in the batch size that was quickest on a third of
-them, and writes as many tokens for a batch as its longest sentence needs. Ours is timed after it did the same once,
-generate() after those thirds. With --run a trained model translates text, in both precisions: how long it takes, and
-what bfloat16 costs.
+write as many tokens. generate() gets sentences sorted by length, in the batch size that is quickest, and writes as many
+tokens for a batch as its longest sentence needs. Both are timed after they did the same once, whatever that first time
+took. With --run a trained model translates text, in both precisions: how long it takes, and what bfloat16 costs.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ BEAM, ALPHA = 4, 0.6
 EXTRA = 4
 """Tokens that a translation has more than its source."""
 LONGEST = 160
-BATCHES = (128, 384, 1024)
+BATCHES = (128, 384)
 ALONE = 10
 """Sentences that are translated one by one."""
 
@@ -74,19 +73,18 @@ def random_weights(options: argparse.Namespace) -> None:
     limits = Limits(BEGIN, END, [len(source) + EXTRA for source in sources], (PADDING, BEGIN))
     tokens = sum(limits.longest)
     print(f"{len(sources):,} sentences, {tokens:,} tokens to write, on {device_name(options.device)}", flush=True)
+    few = np.linspace(0, len(sources) - 1, ALONE).astype(int).tolist()
+    ours_took = {}
     for name, precision in PRECISIONS.items():
         search = GpuSearch(ours, precision=precision)
-        peer = theirs.to(precision)
-        found(search, sources, limits, BEAM)
-        together = seconds(partial(found, search, sources, limits, BEAM), options.rounds)
+        together = warm_seconds(partial(found, search, sources, limits, BEAM), options.rounds)
         print(f"{name:9} beam {BEAM}, all:       qkv {together:8.3f} s, {tokens / together:9,.0f} tokens/s", flush=True)
-        few = np.linspace(0, len(sources) - 1, ALONE).astype(int).tolist()
-        one_by_one(search, sources, limits, few)
-        one = seconds(partial(one_by_one, search, sources, limits, few), options.rounds)
+        one = warm_seconds(partial(one_by_one, search, sources, limits, few), options.rounds)
         written = sum(limits.longest[number] for number in few)
         print(f"{name:9} greedy, one by one: qkv {one:8.3f} s, {1000 * one / written:9.3f} ms a token", flush=True)
-        if not options.alone:
-            against(name, peer, sources, limits, few, together, one)
+        ours_took[name] = together, one
+    for name, precision in () if options.alone else PRECISIONS.items():
+        against(name, theirs.to(precision), sources, limits, few, *ours_took[name])
 
 
 def against(
@@ -94,16 +92,11 @@ def against(
 ) -> None:
     """The peer's times for the same, and how many times ours they are."""
     order = sorted(range(len(sources)), key=lambda number: -len(sources[number]))
-    # What a first call sets up; kernels are chosen by shape, but not compiled for it.
-    generate(peer, sources, limits, order[-8:], 8, BEAM)
-    tried = {size: seconds(partial(generate, peer, sources, limits, order[::3], size, BEAM), 1) for size in BATCHES}
-    size = min(tried, key=lambda size: tried[size])
-    theirs = seconds(partial(generate, peer, sources, limits, order, size, BEAM), 1)
-    print(f"{name:9} beam {BEAM}, all: generate() {theirs:8.3f} s, {theirs / together:.1f} times ours, {size} at once")
-    print(
-        f"{'':9} (a third of them in batches of {', '.join(f'{size}: {took:.2f} s' for size, took in tried.items())})"
-    )
-    alone = seconds(partial(generate, peer, sources, limits, few, 1, 1), 1)
+    for size in BATCHES:
+        theirs = warm_seconds(partial(generate, peer, sources, limits, order, size, BEAM), 1)
+        times = f"{theirs / together:.1f} times ours, {size} at once"
+        print(f"{name:9} beam {BEAM}, all: generate() {theirs:8.3f} s, {times}", flush=True)
+    alone = warm_seconds(partial(generate, peer, sources, limits, few, 1, 1), 1)
     print(f"{name:9} greedy, one by one: generate() {alone:8.3f} s: {alone / one:.1f} times ours", flush=True)
 
 
@@ -145,7 +138,7 @@ def trained(options: argparse.Namespace) -> None:
     for name, precision in PRECISIONS.items():
         search = GpuSearch(model, precision=precision)
         best = [some[0] for some in found(search, sources, limits, BEAM)]
-        took = seconds(partial(found, search, sources, limits, BEAM), options.rounds)
+        took = warm_seconds(partial(found, search, sources, limits, BEAM), options.rounds)
         translations[name] = [tokenizer.decode(one.ids) for one in best]
         tokens = sum(len(one.ids) + 1 for one in best)
         quality = "" if references is None else f", BLEU {bleu(translations[name], references):.2f}"
@@ -155,8 +148,9 @@ def trained(options: argparse.Namespace) -> None:
     print(f"{same:,} of {len(texts):,} translations are the same in both precisions")
 
 
-def seconds(work: Callable[[], object], rounds: int) -> float:
-    """The median of so many rounds."""
+def warm_seconds(work: Callable[[], object], rounds: int) -> float:
+    """The median of so many rounds, after a first one that is not timed."""
+    work()
     taken = []
     for _ in range(rounds):
         begin = time.perf_counter()

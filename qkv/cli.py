@@ -349,6 +349,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         beam=options.beam,
         length_penalty=options.length_penalty,
         device=options.device,
+        precision=options.precision,
     )
     chosen = options.language or language or "en"
     if chosen not in moses_languages():

@@ -344,7 +344,7 @@ def test_more_lines_than_are_translated_at_once_stay_in_order(
     command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = command("translate", toy_run, given=text(SOURCES)).lines
-    monkeypatch.setattr("qkv.commands.translate.LINES_AT_ONCE", 2)
+    monkeypatch.setattr("qkv.translate.translator._TEXTS", 2)
     assert command("translate", toy_run, given=text(SOURCES)).lines == expected
 
 
@@ -358,7 +358,7 @@ def test_files_in_and_out(command: Command, toy_run: Path, tmp_path: Path) -> No
 def test_a_failure_leaves_the_output_file_as_it_was(
     command: Command, toy_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qkv.commands.translate.LINES_AT_ONCE", 1)
+    monkeypatch.setattr("qkv.translate.translator._TEXTS", 1)
     (tmp_path / "out").write_text("of value\n")
     ran = command("translate", toy_run, "--output", tmp_path / "out", given=b"basa kodu\n\xff\n")
     assert (ran.code, (tmp_path / "out").read_text()) == (3, "of value\n")
@@ -370,7 +370,7 @@ def test_a_failure_leaves_the_output_file_as_it_was(
 def test_lines_before_a_broken_one_are_translated(
     command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr("qkv.commands.translate.LINES_AT_ONCE", at_once)
+    monkeypatch.setattr("qkv.translate.translator._TEXTS", at_once)
     ran = command("translate", toy_run, given=b"basa kodu\n\nkodu basa\n\xff\nbasa\n")
     assert (ran.code, ran.lines) == (3, ["udok asab", "", "asab udok"])
     assert ran.err.endswith("line 4: not UTF-8 at byte 1; the 3 lines before it are translated\n")
@@ -560,7 +560,7 @@ def test_a_closed_stream_is_told(toy_run: Path, closed: str) -> None:
 def test_lines_are_numbered_on_from_one_helping_to_the_next(
     command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qkv.commands.translate.LINES_AT_ONCE", 2)
+    monkeypatch.setattr("qkv.translate.translator._TEXTS", 2)
     same = text([SOURCES[0]] * 5)
     rows = [line.split("\t") for line in command("translate", toy_run, "--n-best", 2, given=same).lines]
     assert [row[0] for row in rows] == ["1", "1", "2", "2", "3", "3", "4", "4", "5", "5"]

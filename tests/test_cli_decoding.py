@@ -43,7 +43,7 @@ def test_every_translation_begins_with_the_prefix(command: Command, toy_run: Pat
 def test_each_translation_begins_with_its_line_of_the_prefixes(
     command: Command, toy_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr("qkv.commands.translate.LINES_AT_ONCE", at_once)
+    monkeypatch.setattr("qkv.translate.translator._TEXTS", at_once)
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("omul\n\nitir asab\n")
     ran = command("translate", toy_run, "--prefixes", prefixes, given=text(["basa kodu", "basa kodu", "kodu basa"]))
@@ -109,7 +109,7 @@ def test_a_streamed_line_is_the_greedy_one(command: Command, toy_run: Path) -> N
 def test_what_the_length_limit_cut_off_is_told_with_its_line(
     command: Command, endless: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
 ) -> None:
-    monkeypatch.setattr("qkv.commands.translate.LINES_AT_ONCE", 5)
+    monkeypatch.setattr("qkv.translate.translator._TEXTS", 5)
     ran = command("translate", endless, *more, given=text(["", *SOURCES[:2], "", SOURCES[3]]))
     assert ran.code == 0
     told = "the translation does not end by itself; the length limit cut it off"
@@ -137,7 +137,7 @@ def test_a_line_alone_is_drawn_as_it_is_in_a_file(
         together = command("translate", toy_run, *how, given=text(SOURCES)).lines
         alone = [command("translate", toy_run, *how, given=text([source])).lines[0] for source in SOURCES]
         assert together == alone
-        monkeypatch.setattr("qkv.commands.translate.LINES_AT_ONCE", 2)
+        monkeypatch.setattr("qkv.translate.translator._TEXTS", 2)
         assert command("translate", toy_run, *how, given=text([*reversed(SOURCES)])).lines == together[::-1]
         assert command("translate", toy_run, *how, "--seed", 1, given=text(SOURCES)).lines != together
 

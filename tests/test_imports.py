@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "qkv.evaluate": "errors",
     "qkv.evaluate.systems": "errors progress text translate",
     "qkv.distill": (
-        "errors progress storage config text data.corpus checkpoint prepare translate evaluate.scores training"
+        "errors progress storage config text data.corpus checkpoint devices prepare translate evaluate.scores training"
     ),
     "qkv.convert": "errors config",
     "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",

@@ -21,6 +21,12 @@ def line_arguments(parser: argparse.ArgumentParser) -> None:
 def search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=int, metavar="N", help="width of the search; 1 is greedy (default: the run's)")
     scoring_arguments(parser)
+    parser.add_argument(
+        "--precision",
+        choices=["float32", "bfloat16"],
+        default="float32",
+        help="of a beam search on a GPU; bfloat16 is several times as quick (default: float32)",
+    )
 
 
 def scoring_arguments(parser: argparse.ArgumentParser) -> None:

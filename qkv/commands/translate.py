@@ -19,7 +19,6 @@ from qkv.progress import Progress, tell
 if TYPE_CHECKING:
     from qkv.translate import Controls, Sampling, Terms, Translation, Translator
 
-LINES_AT_ONCE = 2000
 
 _NAMED = 10
 _QUOTED = 40
@@ -125,7 +124,7 @@ def _translate(options: argparse.Namespace) -> None:
     # What was typed wrong is told before anything is loaded.
     _controls(options)
     _sampling(options)
-    translator = Translator.load(*options.directories, device=options.device)
+    translator = Translator.load(*options.directories, device=options.device, precision=options.precision)
     if options.stream:
         show = _stream(translator, options)
     else:
@@ -135,7 +134,7 @@ def _translate(options: argparse.Namespace) -> None:
     done = 0
     with open_output(options.output) as output:
         try:
-            for texts in helpings(lines, 1 if interactive or options.stream else LINES_AT_ONCE):
+            for texts in helpings(lines, 1 if interactive or options.stream else translator.at_once):
                 cut_off = show(done, texts, prefixes(done, len(texts)), output)
                 done += len(texts)
                 _tell_cut_off(cut_off)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+import torch
+
+from qkv.devices import choose_device, choose_precision
 from qkv.distill.parts import Parts, Taught
 from qkv.distill.request import Lesson
 from qkv.errors import ConfigError
@@ -18,7 +21,9 @@ _CAUTION = 1.5
 def load_teacher(lesson: Lesson, device: str) -> Translator:
     """The translator of the teacher, which must know the subwords of the data and read all of a source."""
     teacher, prepared = lesson.teacher.path, lesson.prepared
-    translator = Translator.load(teacher, device=device)
+    # A GPU's quick numbers are good enough to learn from.
+    quick = choose_precision("auto", choose_device(device)) == torch.bfloat16
+    translator = Translator.load(teacher, device=device, precision="bfloat16" if quick else "float32")
     if translator.tokenizer.fingerprint != prepared.tokenizer().fingerprint:
         raise ConfigError(
             f"{prepared.directory} was prepared with another tokenizer than {teacher} was trained with; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -15,6 +15,9 @@ from qkv.errors import CheckpointError
 from qkv.models.build import assemble, quicken
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.text.subwords import Tokenizer
+
+if TYPE_CHECKING:
+    from qkv.engines.gpu.search import GpuSearch
 
 
 class Loaded(NamedTuple):
@@ -32,6 +35,17 @@ def load_run(path: Path, device: str) -> Loaded:
     loaded.model.to(where)
     quicken(loaded.model)
     return loaded
+
+
+def whole_search(model: EncoderDecoder, precision: str) -> GpuSearch | None:
+    """The search that the model's device does by itself, in numbers of this kind; None where it does none."""
+    device = model.inputs.weight_VD.device
+    if device.type != "cuda":
+        return None
+    # Its kernels are compiled for a GPU; who has none needs none of this.
+    from qkv.engines.gpu.search import GpuSearch
+
+    return GpuSearch(model, precision=getattr(torch, precision))
 
 
 def read_run(path: Path) -> Loaded:

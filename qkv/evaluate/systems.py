@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qkv.errors import ConfigError, TextError
 from qkv.progress import Progress
 from qkv.text.files import read_lines
+
+if TYPE_CHECKING:
+    from qkv.translate import Precision
 
 
 def read_test(test: Path | None, source: Path | None, reference: Path | None) -> tuple[list[str] | None, list[str]]:
@@ -32,6 +36,7 @@ def read_systems(
     beam: int | None,
     length_penalty: float | None,
     device: str,
+    precision: Precision,
 ) -> tuple[dict[str, list[str]], str | None]:
     """Each system's translations by its name, and the target language if a run knows it."""
     systems: dict[str, list[str]] = {}
@@ -47,7 +52,7 @@ def read_systems(
         # Scoring files needs no torch, so it is not imported for that.
         from qkv.translate import Translator
 
-        translator = Translator.load(path, device=device)
+        translator = Translator.load(path, device=device, precision=precision)
         language = language or translator.target_language
         with Progress(f"translating with {path}", total=len(sources), unit="lines") as progress:
             translations = translator.translate(

@@ -46,6 +46,7 @@ class Tokenizer:
         self._bytes = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
         self._values = {token: byte for byte, token in enumerate(self._bytes)}
         self._sampler: Sampler | None = None
+        self._pieces: dict[int, str] = {}
 
     @classmethod
     def learn(cls, files: Sequence[Path], config: TextConfig, output: Path) -> Tokenizer:
@@ -124,7 +125,9 @@ class Tokenizer:
 
     def piece(self, token: int) -> str:
         """How an id looks: its piece of text, `▁` for a space, or the name of its symbol."""
-        return str(self._processor.id_to_piece(token))
+        if token not in self._pieces:
+            self._pieces[token] = str(self._processor.id_to_piece(token))
+        return self._pieces[token]
 
     def byte(self, token: int) -> int | None:
         """The byte that an id stands for, if it stands for one."""

@@ -2,7 +2,7 @@
 
 from qkv.search.sample import Sampling
 from qkv.translate.document import Document, translate_document
-from qkv.translate.options import Controls, Mbr, Rerank, Terms
+from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
 from qkv.translate.stream import Stream
 from qkv.translate.terms import terms_of
 from qkv.translate.translation import Translation
@@ -12,6 +12,7 @@ __all__ = [
     "Controls",
     "Document",
     "Mbr",
+    "Precision",
     "Rerank",
     "Sampling",
     "Stream",

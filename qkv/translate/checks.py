@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from qkv.errors import ConfigError
 from qkv.search.sample import Sampling
-from qkv.translate.options import Mbr, Rerank
+from qkv.translate.options import Mbr, Precision, Rerank
 
 _SEEDS = 1 << 63
 
@@ -22,6 +23,15 @@ def require_texts(texts: Sequence[str], name: str) -> None:
 def require_as_many(count: int, name: str, other_count: int, other: str) -> None:
     if count != other_count:
         raise ConfigError(f"there are {other_count:,} {other} for {count:,} {name}; give one for each")
+
+
+def require_float32(precision: Precision, path: Path) -> None:
+    """Refuses other numbers where a device does not search in them."""
+    if precision != "float32":
+        raise ConfigError(
+            f"{precision} is for translating with a run on a GPU, and {path} is not one; on a CPU, a model that was "
+            "exported in int8 is quick"
+        )
 
 
 def require_possible(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from qkv.translate.translator import Translator
 
 Likeness = Literal["chrf", "bleu"]
+Precision = Literal["float32", "bfloat16"]
 
 _MOST_SAMPLES = 1024
 

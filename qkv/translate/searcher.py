@@ -16,6 +16,7 @@ from qkv.search.forced import forced
 from qkv.search.hypothesis import Hypothesis, Penalty, paper_penalty
 from qkv.search.rules import kept
 from qkv.search.sample import Sampling, sample
+from qkv.search.whole import WholeSearch
 from qkv.translate.asked import Asked, batches
 from qkv.translate.options import Controls
 from qkv.translate.translation import Translation
@@ -23,24 +24,33 @@ from qkv.translate.wording import Wording
 
 _LEAST_BEAM_FOR_TERMS = 4
 """A narrower one would write all terms at the very beginning, before it is too late."""
+AT_ONCE = 16_384
+"""Sentences that are given to a device which searches by itself: it fills places that become free from these."""
 
 
 @dataclass(frozen=True)
 class Searcher:
-    """An engine, its words and its settings."""
+    """An engine, its words and its settings; and who searches without being asked for every step, if there is one."""
 
     engine: Engine[Any]
     wording: Wording
     search: SearchConfig
+    whole: WholeSearch | None = None
 
     def batches(self, asked: Sequence[Asked], *, rows: int) -> Iterator[list[Asked]]:
         """What is looked for together, each sentence in so many rows."""
         return batches(asked, rows=rows, positions=self.search.batch_tokens)
 
+    def helpings(self, asked: Sequence[Asked], controls: Controls, *, looks: bool) -> Iterator[Sequence[Asked]]:
+        """What is given to a beam at once: enough that nobody has to wait for more, and little enough to be told of."""
+        if self._searches_whole(controls, looks=looks):
+            return (asked[first : first + AT_ONCE] for first in range(0, len(asked), AT_ONCE))
+        return self.batches(asked, rows=self.search.beam)
+
     def look(
         self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool = False
     ) -> list[list[Hypothesis]]:
-        """The best that a beam finds for each.
+        """The best that a beam finds for each, which are told apart by their numbers.
 
         Without terms first: many a translation has them by itself, and is then what it would be without them.
         """
@@ -59,6 +69,27 @@ class Searcher:
         return found
 
     def _look(self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool) -> list[list[Hypothesis]]:
+        free = [one for one in asked if one.rule is None] if self._searches_whole(controls, looks=looks) else []
+        found = dict(zip((one.number for one in free), self._whole(free, keep=keep), strict=True))
+        others = [one for one in asked if one.number not in found]
+        for batch in self.batches(others, rows=self.search.beam):
+            hypotheses = self._step_by_step(batch, controls, keep=keep, looks=looks)
+            found |= zip((one.number for one in batch), hypotheses, strict=True)
+        return [found[one.number] for one in asked]
+
+    def _searches_whole(self, controls: Controls, *, looks: bool) -> bool:
+        return self.whole is not None and not looks and not controls.coverage_penalty
+
+    def _whole(self, asked: Sequence[Asked], *, keep: int) -> list[list[Hypothesis]]:
+        if self.whole is None or not asked:
+            return []
+        limits = self.wording.limits(self._room(asked))
+        sources = [one.source for one in asked]
+        return self.whole.find(sources, limits, width=self.search.beam, penalty=self._penalty, keep=keep)
+
+    def _step_by_step(
+        self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool
+    ) -> list[list[Hypothesis]]:
         coverage = _coverage(asked, controls)
         with _numbered(asked):
             return beam_search(

@@ -175,14 +175,6 @@ def test_tables_of_other_searches_make_room(monkeypatch: pytest.MonkeyPatch) -> 
     assert sum(places * size * width for places, size, width, _ in again._stations) <= 4 * search._SLOTS
 
 
-def test_progress_hears_of_every_sentence() -> None:
-    sources, heard = some_sources(12), list[int]()
-    GpuSearch(small_model("paper")).find(
-        sources, some_limits(sources), width=2, penalty=paper_penalty(0.6), progress=heard.append
-    )
-    assert sum(heard) == 12
-
-
 def test_no_sentences_find_nothing() -> None:
     assert GpuSearch(small_model("paper")).find([], some_limits([]), width=2, penalty=paper_penalty(0.6)) == []
 

@@ -75,9 +75,8 @@ class GpuSearch:
         width: int,
         penalty: Penalty,
         keep: int = 1,
-        progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best `keep` hypotheses of each source, which has its end, best first; `progress` hears of each lot."""
+        """The best `keep` hypotheses of each source, which has its end, best first."""
         found: list[list[Hypothesis]] = [[] for _ in sources]
         with torch.cuda.stream(self._stream):
             for size, numbers in self._by_size(sources, limits, width):
@@ -86,8 +85,6 @@ class GpuSearch:
                     if not hypotheses:
                         raise NotFiniteError
                     found[number] = hypotheses
-                    if progress is not None:
-                        progress(1)
         return found
 
     def _by_size(self, sources: Sequence[Sequence[int]], limits: Limits, width: int) -> Iterator[tuple[int, list[int]]]:

@@ -58,7 +58,8 @@ def _sizes(query_NBHE: Tensor, value_NBHU: Tensor) -> dict[str, Any]:
         "U": U,
         "WIDE_E": max(16, triton.next_power_of_2(E)),
         "WIDE_U": max(16, triton.next_power_of_2(U)),
-        "EXACT": "ieee" if query_NBHE.dtype == torch.float32 else "tf32",
+        # Three products in tf32 are as exact as one in float32, and several times as quick.
+        "EXACT": "tf32x3" if query_NBHE.dtype == torch.float32 else "tf32",
         "ROWS": ROWS,
         "BLOCK": BLOCK,
         "num_warps": WARPS,
@@ -119,10 +120,12 @@ def _look_back(
     for first in range(0, before, BLOCK):
         s = first + tl.arange(0, BLOCK)
         there_S = s < before
-        key_SE = _tile(past_key, past_key_s, s, there_S, E, WIDE_E)
-        value_SU = _tile(past_value, past_value_s, s, there_S, U, WIDE_U)
         at = lane + (n * B + b)[:, None] * T + (s // B)[None, :]
         own_BS = tl.load(at, mask=there_B[:, None] & there_S[None, :], other=-1) == (s % B)[None, :]
+        # Few branches are still followed: what nobody looks back at is not read.
+        seen_S = tl.max(own_BS.to(tl.int32), 0) > 0
+        key_SE = _tile(past_key, past_key_s, s, seen_S, E, WIDE_E)
+        value_SU = _tile(past_value, past_value_s, s, seen_S, U, WIDE_U)
         score_BS = tl.dot(query_BE, tl.trans(key_SE), input_precision=EXACT) * scale
         score_BS = tl.where(own_BS, score_BS, -float("inf"))
         top_B, sum_B, mixed_BU = _mixed_in(top_B, sum_B, mixed_BU, score_BS, value_SU, EXACT)
