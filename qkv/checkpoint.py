@@ -23,6 +23,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import torch
@@ -35,13 +36,22 @@ from qkv.config import Config, ModelConfig, from_json, settings, to_json
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import as_json, digest, read_json_text, read_manifest, verified, write_manifest
 from qkv.progress import tell
-from qkv.storage import explained, replacing_directory, write_atomically
+from qkv.storage import explained, read_regular, remove, replacing_directory, write_atomically
 
 Tensors = Mapping[str, Tensor]
 
 _BESIDE_TENSORS = 1 << 16
 """Bytes of a checkpoint that are no tensors, at most: its JSON files and the heads of the others."""
 _STATE = "state.json"
+_LARGEST_CONFIG = 1 << 20
+_NUMBER = (int, float)
+_KINDS: dict[str, tuple[type, ...]] = {
+    "step": (int,), "seconds": _NUMBER, "skipped": (int,), "bad_steps": (list,), "best_loss": (*_NUMBER, NoneType),
+    "best_step": (int, NoneType), "validations_since_best": (int,), "passing": (list,), "validation_seconds": _NUMBER,
+    "rollbacks": (int,), "rate_factor": _NUMBER, "window": (dict,), "watch": (dict,), "model": (dict,),
+    "settings": (dict,), "data": (str,), "tokenizer": (str,),
+}  # fmt: skip
+"""What a state says, in values of these kinds."""
 
 MAY_CHANGE = {
     "training.steps", "training.save_every", "training.keep_checkpoints", "training.validate_every",
@@ -105,8 +115,8 @@ class RunDirectory:
 
     def config(self) -> Config:
         try:
-            return from_json(self.config_file.read_text(encoding="utf-8"))
-        except (ConfigError, UnicodeDecodeError) as error:
+            return from_json(read_regular(self.config_file, _LARGEST_CONFIG).decode())
+        except (ConfigError, ValueError) as error:
             raise CheckpointError(f"{self.config_file} is damaged, or not a run's: {error}") from error
 
     @property
@@ -216,7 +226,8 @@ class RunDirectory:
         place = self.path / "checkpoints"
         # Not by a pattern: a directory that may not be read would look like an empty one.
         found = place.iterdir() if place.is_dir() else ()
-        return sorted((path for path in found if re.fullmatch(r"step-[0-9]+", path.name)), key=step_of)
+        named = (path for path in found if re.fullmatch(r"step-[0-9]+", path.name))
+        return sorted((path for path in named if path.is_dir() and not path.is_symlink()), key=step_of)
 
     def newest_sound_checkpoint(self, *, weights_only: bool = False) -> Saved | None:
         """The newest checkpoint that is what its manifest says, if there are any; damaged ones are named."""
@@ -243,15 +254,20 @@ class RunDirectory:
         # A later one is damaged, or training would have gone on from it.
         self.keep_only(path for path in self.checkpoints() if step_of(path) <= step)
         for left_over in written.parent.glob("step-*.tmp"):
-            shutil.rmtree(left_over)
+            with contextlib.suppress(OSError):
+                remove(left_over)
 
     def keep_only(self, wanted: Iterable[Path]) -> None:
         """Removes all checkpoints but these, the newest first."""
         for unwanted in sorted({*self.checkpoints()}.difference(wanted), key=step_of, reverse=True):
             # Renamed first: what is removed by half is not taken for a checkpoint.
             aside = unwanted.with_name(unwanted.name + ".tmp")
-            shutil.rmtree(aside, ignore_errors=True)
-            shutil.rmtree(unwanted.rename(aside))
+            try:
+                remove(aside)
+                remove(unwanted.rename(aside))
+            except OSError as error:
+                # What cannot be tidied away costs room, and no training.
+                tell(f"qkv: warning: {unwanted} is not needed any more and cannot be removed: {error.strerror}")
 
     def average_last(self, count: int) -> list[int]:
         """Makes the mean of the newest checkpoints the final weights; tells their steps."""
@@ -322,6 +338,9 @@ def read_state(directory: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} is damaged: {error}") from error
     if not isinstance(state, dict):
         raise CheckpointError(f"{path} is damaged: it is not a JSON object")
+    for name, kinds in _KINDS.items():
+        if not isinstance(state.get(name, kinds[0]()), kinds):
+            raise CheckpointError(f"{path} is damaged: its {name} is {str(state[name])[:40]!r}")
     return state
 
 

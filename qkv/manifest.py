@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qkv.errors import CheckpointError, StorageError
+from qkv.storage import read_regular
 
 MANIFEST = "manifest.json"
 
@@ -66,10 +67,10 @@ def digest(value: Any) -> str:
 
 
 def read_json_text(path: Path) -> str:
-    """A file of JSON that is no larger than one can be."""
-    if path.is_symlink() or path.stat().st_size > _LARGEST_JSON:
-        raise ValueError(f"a link, or larger than {_LARGEST_JSON:,} bytes")
-    return path.read_text(encoding="utf-8")
+    """A file of JSON, and no link, that is no larger than one can be."""
+    if path.is_symlink():
+        raise ValueError("it is a link")
+    return read_regular(path, _LARGEST_JSON).decode()
 
 
 def _described(path: Path) -> dict[str, Any]:

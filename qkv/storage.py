@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from io import TextIOWrapper
+from io import FileIO, TextIOWrapper
 from pathlib import Path
 
 from qkv.errors import ConfigError, FullDiskError, StorageError
@@ -16,22 +17,29 @@ _UNITS = {"GB": 1e9, "MB": 1e6, "kB": 1e3}
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces a file by another in one instant, so that there is always a whole one."""
-    with explained(path, len(content)), replacing(path) as file:
+    """Replaces a file of our own by another in one instant, so that there is always a whole one.
+
+    A link is replaced itself: whoever was handed a directory does not want it to write anywhere else.
+    """
+    with explained(path, len(content)), replacing(path, follow=False) as file:
         file.buffer.write(content)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[TextIOWrapper]:
-    """A new file that takes the place of another once all is written; where that fails, the old one stays."""
-    # Behind a link: the file it leads to is replaced, and not the link.
-    path = path.resolve()
+def replacing(path: Path, *, follow: bool = True) -> Iterator[TextIOWrapper]:
+    """A new file that takes the place of another once all is written; where that fails, the old one stays.
+
+    Behind a link, the file it leads to is replaced and not the link, unless it is not to be followed.
+    """
+    path = path.resolve() if follow else path
     if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
         # Renaming asks only the directory.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     temporary = path.with_name(path.name + ".tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        # One that a crash left behind, or a link that somebody put there.
+        temporary.unlink(missing_ok=True)
+        with temporary.open("x", encoding="utf-8") as file:
             yield file
         if path.exists():
             shutil.copymode(path, temporary)
@@ -65,6 +73,31 @@ def replacing_directory(directory: Path, needed: int) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """What is in a file; a pipe, a device or a file of more bytes is refused before it is read."""
+    # Opening a pipe would wait for somebody to write to it.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("it is not a file")
+        if found.st_size > most:
+            raise ValueError(f"it is larger than {most:,} bytes")
+        return file.read(most)
+
+
+def append_regular(path: Path) -> FileIO:
+    """A file of our own to write more into; what a link leads to is not."""
+    return FileIO(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666), "ab")
+
+
+def remove(path: Path) -> None:
+    """Removes a directory with all that is in it, a file, or a link and not what it leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "qkv.errors": "",
     "qkv.progress": "",
     "qkv.storage": "errors",
-    "qkv.manifest": "errors",
+    "qkv.manifest": "errors storage",
     "qkv.config": "errors",
     "qkv.recipes": "errors config",
     # Shelves of parts: never each other, and the config reaches no layer and no search.

@@ -103,9 +103,7 @@ class Checkpoints:
         One that is `only_passing` changes nothing of what the run ends with.
         """
         if self._ready():
-            if only_passing:
-                self.history.passing.append(self.history.step)
-            self._begin()
+            self._begin(only_passing=only_passing)
 
     def look_after(self, *, wait: bool) -> None:
         """Tells what came of the last checkpoint, where that is known already or is to be waited for."""
@@ -118,17 +116,17 @@ class Checkpoints:
         """Returns when the last step is on disk; here at last, what cannot be saved ends the run."""
         if self._newest() == self.history.step:
             return
-        if only_passing:
-            self.history.passing.append(self.history.step)
         self._sync_log()
-        self._begin()
+        self._begin(only_passing=only_passing)
         self._finish_save()
 
     @_by_first
     def go_back(self, setback: Setback) -> int:
         """Removes what was saved since the trouble began, so that this run goes on from before, killed or not."""
         self.look_after(wait=True)
-        lasting = self._keeping().lasting(self.run.checkpoints())
+        there = self.run.checkpoints()
+        # A run that never stopped knows of lasting ones alone; but where it stopped is better than the beginning.
+        lasting = self._keeping().lasting(there) or there
         place = place_to_go_on(lasting, setback.good_until, setback.useless)
         until = 0 if place is None else step_of(place)
         self.run.keep_only(one for one in self.run.checkpoints() if step_of(one) <= until)
@@ -196,9 +194,11 @@ class Checkpoints:
     def _finish_save(self) -> None:
         self._note(self._saver.outcome(wait=True))
 
-    def _begin(self) -> None:
+    def _begin(self, *, only_passing: bool) -> None:
         """Copies what is to be saved; where weights are in parts, each process gives its own."""
         tensors, history = self.learner.tensors(), self.history
+        if only_passing and history.step not in history.passing:
+            history.passing.append(history.step)
         if not self.processes.first:
             deque(tensors, maxlen=0)
             return

@@ -29,6 +29,8 @@ class History:
     passing: list[int] = field(default_factory=list)
     """Steps that were saved only because training stopped there, or was best there: they change nothing of what the run
     ends with."""
+    validation_seconds: float = 0.0
+    """What a validation took, at most; 0 before the first."""
     rollbacks: int = 0
     """How often the run has gone back."""
     rate_factor: float = 1.0

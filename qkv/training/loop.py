@@ -18,7 +18,7 @@ from qkv.config import Config, settings
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches
 from qkv.devices import choose_device, release_memory
-from qkv.errors import TrainingError
+from qkv.errors import CheckpointError, TrainingError
 from qkv.prepare import Prepared
 from qkv.storage import write_atomically
 from qkv.training.checkpoints import Checkpoints, newest_saved, require_same_data
@@ -158,7 +158,11 @@ class _Training:
         if saved is not None:
             run.require_settings(config, saved)
             learner.restore(saved)
-        history = History.of({} if saved is None else saved.state)
+        try:
+            history = History.of({} if saved is None else saved.state)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise CheckpointError(f"{run.path}: the state of its newest checkpoint is damaged: {error}") from error
+        stopping.expect("validation", history.validation_seconds)
         known = history.rollbacks if setback is None else setback.number - 1
         silent = not processes.first
         board = options.tensorboard
@@ -238,6 +242,7 @@ class _Training:
             if self.at(options.report_every):
                 self.report()
             if self.at(options.validate_every):
+                self._make_safe_from_the_clock()
                 self.validate()
             # Among bad steps nothing is saved: whoever goes on more carefully should do so from before them.
             if not history.bad_steps:
@@ -397,11 +402,18 @@ class _Training:
         self.line.step(self.step, values, report=True)
         history.window = Window()
 
+    def _make_safe_from_the_clock(self) -> None:
+        """Nobody knows yet how long a validation takes: should time be up meanwhile, what was learned is saved."""
+        if self.stopping.timed and not self.history.validation_seconds and not self.history.bad_steps:
+            self.checkpoints.save_last(only_passing=not self.at(self.config.training.save_every))
+
     def validate(self) -> None:
         begun = time.monotonic()
         with self.learner.with_best_weights():
             values = self.processes.by_first(lambda: self.validation.run(self.learner.model))
-        self.stopping.took("validation", time.monotonic() - begun)
+        took = time.monotonic() - begun
+        self.stopping.took("validation", took)
+        self.history.validation_seconds = max(took, self.history.validation_seconds)
         self.log.write("validation", self.step, **values, seconds=self.history.seconds)
         self.line.validation(self.step, values)
         if not math.isfinite(values["loss"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import torch
@@ -49,7 +50,7 @@ class GpuQueue:
     it needs is brought to the device meanwhile."""
 
     def __init__(self, device: torch.device) -> None:
-        self._working, self._bringing = torch.cuda.Stream(device), torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._working, self._bringing = _streams(device)
         self._brought: list[Tensor] = []
         self._taken = torch.cuda.Event()  # type: ignore[no-untyped-call]
         self._last_end: torch.cuda.Event | None = None
@@ -84,6 +85,13 @@ class GpuQueue:
         self._working.synchronize()
         # What comes next waits for something else than data.
         self._last_end = None
+
+
+@cache
+def _streams(device: torch.device) -> tuple[torch.cuda.Stream, torch.cuda.Stream]:
+    """One to work and one to bring what is worked on; the same for every run of a process, since for each stream that
+    multiplies matrices 32 MB are kept for good."""
+    return torch.cuda.Stream(device), torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def _time() -> torch.cuda.Event:

@@ -15,7 +15,9 @@ from typing import Any, TextIO
 
 from qkv.errors import MissingExtraError, StorageError
 from qkv.progress import clear, duration, write_line
-from qkv.storage import explained, sync, write_atomically
+from qkv.storage import append_regular, explained, read_regular, sync, write_atomically
+
+_LARGEST_LOG = 1 << 30
 
 
 class Log:
@@ -53,7 +55,7 @@ class Log:
         """Appends what was not written yet, all of it or nothing."""
         if not self._unwritten:
             return
-        with explained(self._path, len(self._unwritten)), self._path.open("ab", buffering=0) as file:
+        with explained(self._path, len(self._unwritten)), append_regular(self._path) as file:
             end = file.seek(0, os.SEEK_END)
             try:
                 if file.write(self._unwritten) < len(self._unwritten):
@@ -71,8 +73,12 @@ class Log:
         """Drops reports of steps and rollbacks to be taken again, and a line that a crash left half written."""
         if not self._path.exists():
             return
+        try:
+            written = read_regular(self._path, _LARGEST_LOG).decode(errors="replace")
+        except (OSError, ValueError) as error:
+            raise StorageError(f"cannot read {self._path}: {error}; move it away") from error
         kept = []
-        for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
+        for line in written.splitlines(keepends=True):
             try:
                 report = json.loads(line)
                 known = report["step"] <= since_step and report.get("rollback", 0) <= rollbacks

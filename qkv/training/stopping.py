@@ -57,6 +57,11 @@ class Stopping:
             self._interrupted = True
             os.write(2, b"\nqkv: stopping after this step, which is saved; interrupt again to leave at once\n")
 
+    @property
+    def timed(self) -> bool:
+        """Whether there is a time to stop by."""
+        return self._deadline is not None
+
     def expect(self, what: str, seconds: float) -> None:
         """Says how long something may take, which counts until it is known."""
         self._expected[what] = seconds

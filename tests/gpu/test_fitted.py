@@ -45,7 +45,7 @@ def test_what_was_tried_out_trains_and_half_as_much_again_does_not(
     monkeypatch.setattr(fitting, "free_memory", lambda _: FREE)
     found = fitted(config, Processes(), Prepared.open(data))
     rows = found.rows_a_step
-    assert torch.cuda.memory_reserved(gpu) < 1 << 26, "trials leave nothing behind"
+    assert torch.cuda.memory_reserved(gpu) < 1 << 27, "trials leave no more behind than what libraries keep"
     with memory_limited(gpu, FREE):
         train_prepared(data, tmp_path / "run", found)
         larger = config.with_changes(training={"tokens_per_batch": 3 * rows // 2 * 64})

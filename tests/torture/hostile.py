@@ -87,7 +87,7 @@ _CONTENTS: dict[str, Callable[[Path], bytes]] = {
 _NAMES = ("weights.safetensors", "state.json")
 
 
-def _put(directory: Path, name: str, content: bytes) -> None:
+def put(directory: Path, name: str, content: bytes) -> None:
     """In the place of a file, with a manifest that says all is well."""
     (directory / name).unlink(missing_ok=True)
     (directory / name).write_bytes(content)
@@ -107,6 +107,11 @@ def _link(directory: Path, name: str, to: Path) -> None:
     (directory / name).symlink_to(to)
 
 
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 def _cases(mark: Path) -> dict[str, Callable[[Path], object]]:
     """What is done to a run, by what it is."""
     cases: dict[str, Callable[[Path], object]] = {}
@@ -116,7 +121,7 @@ def _cases(mark: Path) -> dict[str, Callable[[Path], object]]:
 
     for what, content in _CONTENTS.items():
         for name in _NAMES:
-            add(f"{name} is {what}", lambda run, n=name, c=content: _put(run / "final", n, c(mark)))  # type: ignore[misc]
+            add(f"{name} is {what}", lambda run, n=name, c=content: put(run / "final", n, c(mark)))  # type: ignore[misc]
         for name in ("tokenizer.model", "config.json", "final/manifest.json"):
             add(f"{name} is {what}", lambda run, n=name, c=content: (run / n).write_bytes(c(mark)))  # type: ignore[misc]
     for outside in ("../../outside.safetensors", str(mark.parent / "outside.safetensors"), "..", "a/../../b"):
@@ -125,12 +130,16 @@ def _cases(mark: Path) -> dict[str, Callable[[Path], object]]:
         for to in ("/etc/passwd", "/dev/zero", "/proc/self/mem", "."):
             add(f"{name} links to {to}", lambda run, n=name, t=to: _link(run / "final", n, Path(t)))  # type: ignore[misc]
     yaml = f"model: !!python/object/apply:os.system ['touch {mark}']\n"
+    for name in ("config.json", "tokenizer.model", "final/manifest.json", "final/weights.safetensors"):
+        add(f"{name} is a pipe", lambda run, n=name: _pipe(run / n))  # type: ignore[misc]
+        add(f"{name} has 8 GB", lambda run, n=name: os.truncate(run / n, 8 << 30))  # type: ignore[misc]
+    add("config.json links to /dev/zero", lambda run: _link(run, "config.json", Path("/dev/zero")))
     add("config.json is YAML that calls", lambda run: (run / "config.json").write_text(yaml))
     calls = json.dumps({"training": {"device": f"!python:__import__('os').system('touch {mark}')"}})
     add("config.json has a setting that calls", lambda run: (run / "config.json").write_text(calls))
     huge = '{"model": {"width": 1000000000000, "hidden": 1000000000000}}'
     add("config.json asks for all memory", lambda run: (run / "config.json").write_text(huge))
-    add(f"{_UNREAD} a pickle as .metadata", lambda run: _put(run / "final", ".metadata", _pickled(mark)))
+    add(f"{_UNREAD} a pickle as .metadata", lambda run: put(run / "final", ".metadata", _pickled(mark)))
     return cases
 
 

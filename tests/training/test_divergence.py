@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from qkv.checkpoint import RunDirectory, read, step_of
 from qkv.errors import TrainingError
 from qkv.training import train_prepared
 from qkv.training.divergence import STEPS, Watch, place_to_go_on
+from qkv.training.loop import _Training
 from tests import toy
 from tests.toy import QUICK
 from tests.training.test_loop import with_bad_steps
@@ -78,6 +80,22 @@ def test_steps_that_are_not_finite_go_back_to_before_them(
     assert "3 steps in a row had a loss or gradient that is not finite" in rollback["reason"]
     assert toy.reports(tmp_path / "run", "train")[-1]["learning_rate"] == 0.005
     assert toy.reports(tmp_path / "run", "skipped") == []
+
+
+def test_a_run_that_only_ever_stopped_goes_back_to_where_it_did(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not to the beginning: what was saved when it stopped is not lost."""
+    config = QUICK.with_changes(training={"save_every": 100, "validate_every": 100})
+    with monkeypatch.context() as patch:
+        patch.setattr(_Training, "_to_stop", lambda training: training.step == 5)
+        train_prepared(toy_data, tmp_path / "run", config, deadline=time.monotonic() + 1000)
+    assert [step_of(one) for one in RunDirectory(tmp_path / "run").checkpoints()] == [5]
+    # Steps 7 to 9, counted from where it goes on.
+    with_bad_steps(monkeypatch, {2, 3, 4})
+    train_prepared(toy_data, tmp_path / "run", config)
+    (rollback,) = toy.reports(tmp_path / "run", "rollback")
+    assert (rollback["step"], rollback["from_step"]) == (5, 9)
 
 
 def test_without_a_checkpoint_a_run_begins_again_more_slowly_and_not_for_ever(

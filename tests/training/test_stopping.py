@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from qkv.errors import Stopped
 from qkv.training import train_prepared
 from qkv.training.loop import _Training
 from qkv.training.stopping import Stopping
+from qkv.training.validation import Validation
 from tests import toy
 from tests.toy import QUICK, Command
 
@@ -215,3 +217,22 @@ def test_a_time_that_is_none_is_refused(text: str, capsys: pytest.CaptureFixture
         main(["train", "corpus.tsv", f"--max-time={text}"])
     assert ended.value.code == 2
     assert "is not a time such as 90s, 25m or 2h" in capsys.readouterr().err
+
+
+def test_what_was_learned_is_saved_before_a_validation_that_nobody_knows_the_time_of(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Should it take too long, nothing is lost; once its time is known, it is reckoned with."""
+    saved: list[list[int]] = []
+    run, sound = RunDirectory(tmp_path / "run"), Validation.run
+
+    def looked_at(validation: Validation, *given: Any) -> dict[str, float]:
+        saved.append([step_of(one) for one in run.checkpoints()])
+        return sound(validation, *given)
+
+    monkeypatch.setattr(Validation, "run", looked_at)
+    config = QUICK.with_changes(training={"validate_every": 3, "save_every": 100, "keep_checkpoints": 1})
+    train_prepared(toy_data, run.path, config, deadline=time.monotonic() + 1000)
+    assert saved[0] == [3]
+    train_prepared(toy_data, tmp_path / "plain", config)
+    assert toy.equal(toy.weights(run.path), toy.weights(tmp_path / "plain"))
