@@ -78,7 +78,7 @@ def replacing_directory(directory: Path, needed: int) -> Iterator[Path]:
 def read_regular(path: Path, most: int) -> bytes:
     """What is in a file; a pipe, a device or a file of more bytes is refused before it is read."""
     # Opening a pipe would wait for somebody to write to it.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise ValueError("it is not a file")

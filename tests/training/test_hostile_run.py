@@ -76,7 +76,7 @@ def test_what_is_no_file_of_a_sane_size_is_not_read(run: Path, toy_data: Path, n
         train_prepared(toy_data, run, LONGER)
         assert toy.reports(run, "train")[-1]["step"] == 16
     else:
-        with pytest.raises((CheckpointError, StorageError), match="it is not a file|it is larger than"):
+        with pytest.raises((CheckpointError, StorageError), match=r"it is not a file|it is larger than"):
             train_prepared(toy_data, run, LONGER)
 
 
