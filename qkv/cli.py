@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -13,12 +12,14 @@ from typing import Any, NoReturn
 
 import qkv
 from qkv.commands.align import add_align
-from qkv.commands.arguments import search_arguments
+from qkv.commands.arguments import changed_settings, changes_argument, search_arguments, seconds
 from qkv.commands.export import add_export
+from qkv.commands.fetch import add_fetch
 from qkv.commands.score import add_score
 from qkv.commands.translate import add_translate
 from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, TextError
+from qkv.fetch.corpora import CORPORA
 from qkv.progress import tell
 from qkv.recipes import RECIPES, recipe
 from qkv.storage import require_utf8
@@ -108,6 +109,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_score,
         _add_evaluate,
         add_export,
+        add_fetch,
         _add_plot,
         _add_average,
         _add_recipes,
@@ -219,7 +221,7 @@ def _train(options: argparse.Namespace) -> None:
 def _time_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-time",
-        type=_seconds,
+        type=seconds,
         metavar="TIME",
         help="save and stop before so much time has passed, such as 90s, 25m or 2h; the same command goes on",
     )
@@ -230,13 +232,6 @@ def _deadline(options: argparse.Namespace) -> float | None:
         return None
     # A process takes a while to come and to go, beside its work.
     return float(options.begun + options.max_time - min(_COMING_AND_GOING, options.max_time / 5))
-
-
-def _seconds(text: str) -> float:
-    """How long `90s`, `25m` or `2h` is."""
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?[smh]", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 25m or 2h")
-    return float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
 
 
 def _refuse_with_data(options: argparse.Namespace) -> None:
@@ -448,6 +443,7 @@ def _completion(options: argparse.Namespace) -> None:
 _OFFERED: dict[str, dict[str, Any]] = {
     **{key: {"complete": "file"} for key in ("FILE", "MODEL", "PNG", "SYSTEM", "TSV")},
     **{key: {"complete": "directory"} for key in ("DIR", "RUN")},
+    "CORPUS": {"choices": list(CORPORA)},
     "RECIPE": {"choices": list(RECIPES)},
 }
 """What a shell completes an argument with, by what help calls it; `complete` is shtab's word."""
@@ -474,23 +470,11 @@ def _recipe_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
     parser.add_argument(
         "--recipe", default=default, metavar="RECIPE", help=f"default: {default}; `qkv recipes` lists them"
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="changes",
-        metavar="NAME=VALUE",
-        help="change a setting, such as training.steps=500; `qkv recipes base` lists them",
-    )
+    changes_argument(parser)
 
 
 def _config(options: argparse.Namespace) -> Config:
-    changes = {}
-    for change in options.changes:
-        name, equals, value = change.partition("=")
-        if not equals:
-            raise ConfigError(f"--set takes NAME=VALUE, such as training.steps=500, not {change!r}")
-        changes[name.strip()] = value.strip()
+    changes = changed_settings(options)
     chosen = recipe(options.recipe)
     if getattr(options, "data", None) is not None:
         from qkv.prepare import Prepared

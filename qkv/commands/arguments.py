@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,6 +37,35 @@ def scoring_arguments(parser: argparse.ArgumentParser) -> None:
 
 def device_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1 (default: auto)")
+
+
+def changes_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="changes",
+        metavar="NAME=VALUE",
+        help="change a setting, such as training.steps=500; `qkv recipes base` lists them",
+    )
+
+
+def changed_settings(options: argparse.Namespace) -> dict[str, str]:
+    """What `--set` was given, by the names of settings."""
+    changes = {}
+    for change in options.changes:
+        name, equals, value = change.partition("=")
+        if not equals:
+            raise ConfigError(f"--set takes NAME=VALUE, such as training.steps=500, not {change!r}")
+        changes[name.strip()] = value.strip()
+    return changes
+
+
+def seconds(text: str) -> float:
+    """How long `90s`, `25m` or `2h` is."""
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?[smh]", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 25m or 2h")
+    return float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
 
 
 def require_together(
