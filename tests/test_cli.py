@@ -65,8 +65,8 @@ def test_help_names_every_command(command: Command) -> None:
     ran = command("--help")
     assert ran.code == 0
     for name in (
-        "prepare", "train", "distill", "translate", "align", "score", "evaluate", "export", "fetch", "plot", "average",
-        "recipes", "completion",
+        "prepare", "train", "distill", "translate", "align", "score", "evaluate", "export", "fetch", "reproduce",
+        "plot", "average", "recipes", "completion",
     ):  # fmt: skip
         assert re.search(rf"^ +{name}\b", ran.out.decode(), re.MULTILINE)
         assert command(name, "--help").out.decode().startswith(f"usage: qkv {name} ")

@@ -41,7 +41,7 @@ def add_fetch(commands: Commands[Any]) -> None:
     parser.set_defaults(run=_fetch)
 
 
-def mirror_argument(parser: argparse.ArgumentParser) -> None:
+def mirror_argument(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--from",
         dest="mirror",
