@@ -53,7 +53,6 @@ def translated(run: Path, sources: Sequence[str], path: Path, device: str) -> li
         # Only a line feed ends a line, but what looks like an end of one is no text either.
         lines = [" ".join(one.text.splitlines()) for one in translations]
         write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
-        release_memory(choose_device(device))
     return [*read_lines(path)]
 
 

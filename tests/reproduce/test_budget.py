@@ -55,7 +55,7 @@ def test_the_speed_of_training_is_measured(toy_data: Path) -> None:
         took = time.perf_counter() - begun
         # As many steps as the time allows, and not many more than were timed.
         assert 3 / took < speed
-        assert steps_in_time(QUICK, prepared, 1e4) > 3000
+        assert steps_in_time(QUICK, prepared, 5.0) > 5
     with pytest.raises(ConfigError, match=r"a step takes longer than the 1e-06 s of the budget"):
         steps_in_time(QUICK, prepared, 1e-6)
 
