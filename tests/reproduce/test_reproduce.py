@@ -21,6 +21,7 @@ from qkv.fetch import CORPORA
 from tests import toy
 from tests.fetch.mirror import serving, stand_in
 from tests.toy import Command
+from tests.training.many import said_by, start
 
 SMALL = [
     "--set", "model.width=16", "--set", "model.hidden=24", "--set", "model.encoder_layers=1",
@@ -230,6 +231,17 @@ def test_an_interrupted_experiment_ends_as_one_that_was_not(command: Command, tm
     assert toy.equal(toy.weights(tmp_path / "cut" / "run"), toy.weights(tmp_path / "whole" / "run"))
     for told in (results(tmp_path / "cut"), results(tmp_path / "whole")):
         assert told["steps"] == 60
+
+
+def test_several_processes_reproduce_together(tmp_path: Path, toy_data: Path) -> None:
+    given = ["reproduce", "base-en-de", "--data", toy_data, "--work", tmp_path / "work", *SMALL]
+    command = ["-m", "qkv", *map(str, given)]
+    ran = start([*command, "--steps", "3"])
+    said = said_by(ran)
+    assert ran.returncode == 0, said
+    assert results(tmp_path / "work")["processes"] == 2
+    assert said.count("finished after step 3") == 1
+    assert "a budget of time is measured by one process" in said_by(start([*command, "--budget", "5s"]))
 
 
 def test_the_list_tells_the_papers_numbers(command: Command) -> None:
