@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from qkv.errors import TextError
 
@@ -22,58 +22,50 @@ _ALWAYS = 1 << 20
 _TARS = (".tar", ".tgz", ".tar.gz")
 
 
-def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """The wanted members of an archive in its own order, decompressed; each must be read before the next is asked for.
+class Member(NamedTuple):
+    """A file in an archive, decompressed, and how large it is there: at least about so much will come out."""
+
+    name: str
+    size: int
+    stream: IO[bytes]
+
+
+def members(path: Path, wanted: Collection[str]) -> Iterator[Member]:
+    """The wanted members of an archive in its own order; each must be read before the next is asked for.
 
     A file that is no archive is its own only member, by its own name.
     """
     missing = {*wanted}
     with _told(path):
-        for name, stream in _tar_members(path) if path.name.endswith(_TARS) else _single(path):
-            if name in missing:
-                missing.remove(name)
-                with stream() as opened:
-                    yield name, opened
+        for member in _tar_members(path, wanted) if path.name.endswith(_TARS) else _single(path):
+            missing.discard(member.name)
+            yield member
             if not missing:
                 return
     raise TextError(f"{path} has no {', '.join(sorted(missing))}: it is not laid out as it was")
 
 
-class _Opener:
-    """A member that can be opened, where it is one that may be."""
-
-    def __init__(self, path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        self._path = path
-        self._archive = archive
-        self._member = member
-
-    @contextmanager
-    def __call__(self) -> Iterator[IO[bytes]]:
-        member = self._member
-        stream = self._archive.extractfile(member) if member.isreg() and not member.issparse() else None
-        if stream is None:
-            raise TextError(f"{member.name} in {self._path} is no plain file; somebody has changed the archive")
-        with stream:
-            yield _unpacked(stream, member.size, self._path) if member.name.endswith(".gz") else stream
-
-
-def _tar_members(path: Path) -> Iterator[tuple[str, _Opener]]:
+def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[Member]:
     with path.open("rb") as file:
-        plain = path.name.endswith(".tar")
-        stream = file if plain else _unpacked(file, path.stat().st_size, path)
+        stream = file if path.name.endswith(".tar") else _unpacked(file, path.stat().st_size, path)
         # A stream, not a file: nothing is looked for behind the member that is wanted last.
         with tarfile.open(fileobj=stream, mode="r|") as archive:
-            for member in archive:
-                yield member.name.removeprefix("./"), _Opener(path, archive, member)
+            for entry in archive:
+                name = entry.name.removeprefix("./")
+                if name not in wanted:
+                    continue
+                inside = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+                if inside is None:
+                    raise TextError(f"{name} in {path} is no plain file; somebody has changed the archive")
+                with inside:
+                    packed = name.endswith(".gz")
+                    yield Member(name, entry.size, _unpacked(inside, entry.size, path) if packed else inside)
 
 
-def _single(path: Path) -> Iterator[tuple[str, Any]]:
-    @contextmanager
-    def opened() -> Iterator[IO[bytes]]:
-        with path.open("rb") as file:
-            yield _unpacked(file, path.stat().st_size, path) if path.suffix == ".gz" else file
-
-    yield path.name, opened
+def _single(path: Path) -> Iterator[Member]:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        yield Member(path.name, size, _unpacked(file, size, path) if path.suffix == ".gz" else file)
 
 
 def _unpacked(packed: IO[bytes], size: int, path: Path) -> IO[bytes]:

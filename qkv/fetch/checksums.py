@@ -22,23 +22,23 @@ class Ledger:
 
     def check(self, download: Download, path: Path) -> str:
         """Tells by what a file was checked; a DownloadError where it is another than it should be."""
-        found = {"sha256": digest(path, "sha256"), "bytes": path.stat().st_size}
-        rows = self._rows()
-        noted = rows.get(download.name)
+        noted = self._rows().get(download.name)
         if download.checksum is not None:
             algorithm, _, published = download.checksum.partition(":")
-            is_now = found["sha256"] if algorithm == "sha256" else digest(path, algorithm)
-            _require_same(path, algorithm, str(is_now), published, "was published")
-        elif noted is not None:
-            _require_same(path, "sha256", str(found["sha256"]), str(noted["sha256"]), f"is in {self._path}")
-        if noted != {**found, "url": download.url}:
-            rows[download.name] = {**found, "url": download.url}
-            write_atomically(self._path, (json.dumps(rows, indent=2, sort_keys=True) + "\n").encode())
-        if download.checksum is not None:
+            _require_same(path, algorithm, published, "was published")
             return f"its {algorithm} is the published one"
         if noted is not None:
+            _require_same(path, "sha256", str(noted["sha256"]), f"was noted in {self._path} the first time")
             return "its sha256 is that of the first download"
-        return f"no checksum is published; its sha256 is in {self._path.name} now, and holds from here on"
+        return f"no checksum is published; its sha256 is noted in {self._path.name}, and holds from here on"
+
+    def note(self, download: Download, path: Path) -> None:
+        """Writes down what a file is that has proved to be of use: a page that says "sign in" is not to be held to."""
+        rows = self._rows()
+        row = {"sha256": digest(path, "sha256"), "bytes": path.stat().st_size, "url": download.url}
+        if rows.get(download.name) != row:
+            rows[download.name] = row
+            write_atomically(self._path, (json.dumps(rows, indent=2, sort_keys=True) + "\n").encode())
 
     def _rows(self) -> dict[str, Any]:
         try:
@@ -60,6 +60,7 @@ def digest(path: Path, algorithm: str) -> str:
         raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def _require_same(path: Path, algorithm: str, found: str, expected: str, where: str) -> None:
+def _require_same(path: Path, algorithm: str, expected: str, where: str) -> None:
+    found = digest(path, algorithm)
     if found != expected:
         raise DownloadError(f"{path} is not what it should be: its {algorithm} is {found}, and {expected} {where}")

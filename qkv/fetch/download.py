@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
+import ssl
 import time
 import urllib.error
 import urllib.parse
@@ -37,14 +37,15 @@ def download(url: str, path: Path, *, pauses: Sequence[float] = PAUSES) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     begun_before = part.exists()
-    attempt = -1
+    attempt, farthest = -1, _size(part)
     while True:
-        before = _size(part)
         try:
             _attempt(url, part)
             break
         except _Cut as cut:
-            attempt = 0 if _size(part) > before else attempt + 1
+            # Not what this attempt brought: a server that cannot give the end would be asked for ever.
+            attempt = 0 if _size(part) > farthest else attempt + 1
+            farthest = max(farthest, _size(part))
             if attempt >= len(pauses):
                 raise DownloadError(f"{cut}; {_remedy(path)}") from cut
             tell(f"qkv: {cut}; trying again in {pauses[attempt]:g} s")
@@ -90,7 +91,7 @@ def _attempt(url: str, part: Path) -> None:
         if error.code in _PASSING:
             raise _Cut(told) from error
         raise DownloadError(f"{told}: it may have moved; {_remedy(part.with_suffix(''))}") from error
-    except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, socket.gaierror) as error:
+    except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
         reason = getattr(error, "reason", None) or error
         host = urllib.parse.urlsplit(url).netloc
         raise _Cut(f"cannot reach {host}: {getattr(reason, 'strerror', None) or reason or 'no answer'}") from error

@@ -14,17 +14,17 @@ import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from qkv.config import Config
 from qkv.errors import ConfigError, DownloadError, TextError
-from qkv.fetch.archives import members
+from qkv.fetch.archives import Member, members
 from qkv.fetch.checksums import Ledger
 from qkv.fetch.corpora import Corpus, Download, Side, Text, corpus
 from qkv.fetch.download import PAUSES, download, forget
 from qkv.fetch.forms import FORMS
 from qkv.progress import Progress
-from qkv.storage import explained, require_room, require_utf8, sync, write_atomically
+from qkv.storage import explained, replacing, require_room, require_utf8, write_atomically
 
 if TYPE_CHECKING:
     from qkv.prepare import Prepared
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 MIRROR = "QKV_MIRROR"
 """The variable that names a mirror where the call does not."""
 _ABOUT = "fetched.json"
-_UNPACKED = 4
-"""About how many times as long text is as its archive."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +109,8 @@ def fetch(
             missing = [row for row in missing if row[0] not in written]
             if missing:
                 archive = _obtain(one, output / "downloads", mirror, pauses, say)
-                with explained(place):
-                    require_room(place, _UNPACKED * archive.stat().st_size)
                 _extract(archive, missing, written)
+                Ledger(archive.parent).note(one, archive)
         for text in found.texts():
             written.require_parallel(text, found)
     return fetched
@@ -143,12 +140,12 @@ def _obtain(
 
 def _extract(archive: Path, missing: Sequence[tuple[str, Text, Side]], written: _Written) -> None:
     wanted = {side.member or archive.name: (name, text.form) for name, text, side in missing}
-    for member, stream in members(archive, wanted):
-        name, form = wanted[member]
+    for member in members(archive, wanted):
+        name, form = wanted[member.name]
         try:
-            written.write(name, form, stream)
+            written.write(name, form, member)
         except TextError as error:
-            raise TextError(f"{member} of {archive}: {error}") from error
+            raise TextError(f"{member.name} of {archive}: {error}") from error
 
 
 class _Written:
@@ -167,23 +164,17 @@ class _Written:
         path = self._place / name
         return path.is_file() and path.stat().st_size == self._rows.get(name, {}).get("bytes")
 
-    def write(self, name: str, form: str, stream: IO[bytes]) -> None:
-        """Writes one side, a line of text a line, and renames it to its place when it is whole."""
+    def write(self, name: str, form: str, member: Member) -> None:
+        """Writes one side, a line of text a line; it appears when it is whole."""
         path, names, lines = self._place / name, hashlib.sha256(), 0
-        temporary = path.with_name(name + ".part")
-        with (
-            explained(path),
-            temporary.open("wb") as file,
-            Progress(f"reading {name}", total=None, unit="lines") as bar,
-        ):
-            for line in FORMS[form](stream):
-                file.write(line.text + b"\n")
-                names.update(line.name.encode() + b"\n")
-                lines += 1
-                bar.advance(1)
-        with explained(path):
-            sync(temporary)
-            temporary.rename(path)
+        with explained(path, member.size):
+            require_room(path, member.size)
+            with replacing(path) as file, Progress(f"reading {name}", total=None, unit="lines") as progress:
+                for line in FORMS[form](member.stream):
+                    file.buffer.write(line.text + b"\n")
+                    names.update(line.name.encode() + b"\n")
+                    lines += 1
+                    progress.advance(1)
         self._rows[name] = {"bytes": path.stat().st_size, "lines": lines, "names": names.hexdigest()}
         write_atomically(self._place / _ABOUT, (json.dumps(self._rows, indent=2, sort_keys=True) + "\n").encode())
 

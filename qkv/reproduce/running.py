@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Sequence
@@ -44,8 +45,10 @@ def trained(
     return told
 
 
-def translated(run: Path, sources: Sequence[str], path: Path, device: str) -> list[str]:
-    """The translations of a finished run, which are kept in a file, a line each."""
+def translated(directory: Path, sources: Sequence[str], device: str) -> list[str]:
+    """The translations of the finished run in a directory, kept beside it in a file for each set of texts."""
+    digest = hashlib.sha256("\n".join(sources).encode()).hexdigest()
+    path, run = directory / f"translations-{digest[:8]}.txt", directory / "run"
     if not path.exists():
         translator = Translator.load(run, device=device)
         with Progress(f"translating with {run}", total=len(sources), unit="lines") as progress:

@@ -65,7 +65,7 @@ def _scores(work: Path, test: Sequence[Path], device: str, prepared: Prepared) -
     parts += [read_test(None, *files) for files in zip(test[::2], test[1::2], strict=False)]
     sources = [line for some, _ in parts for line in some or ()]
     references = [line for _, some in parts for line in some]
-    hypotheses = translated(work / "run", sources, work / "translations.txt", device)
+    hypotheses = translated(work, sources, device)
     language = prepared.manifest["settings"]["text"]["target_language"] or "en"
     scores = score(hypotheses, references, language=language if language in moses_languages() else None)
     return {

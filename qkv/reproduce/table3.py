@@ -33,7 +33,6 @@ from qkv.text.files import read_lines
 from qkv.training.processes import Processes
 
 _RESULT = "result.json"
-_TRANSLATIONS = "translations.txt"
 _CAUTION = 1.5
 """A row may take this many times what the slowest before it took: machines are shared."""
 _AT_THE_END = {"final": "last", "average_checkpoints": 1, "keep_checkpoints": 1, "validation_sentences": 0}
@@ -127,11 +126,11 @@ class _Table:
             [*read_lines(self._prepared.directory / f"valid.{side}.txt")][: self._sentences]
             for side in ("source", "target")
         )
-        hypotheses = translated(directory / "run", sources, directory / _TRANSLATIONS, device)
-        if importlib.util.find_spec("sacrebleu") is not None and "bleu" not in told:
+        hypotheses = translated(directory, sources, device)
+        told |= {"sentences": len(references)}
+        if importlib.util.find_spec("sacrebleu") is not None:
             bleu = METRICS["bleu"](hypotheses, references)
             told |= {"bleu": bleu.value, "signature": bleu.signature}
-        told |= {"sentences": len(references)}
         write_atomically(directory / _RESULT, (json.dumps(told, indent=2) + "\n").encode())
         shutil.rmtree(directory / "run" / "checkpoints", ignore_errors=True)
         self._longest = max(self._longest, time.monotonic() - begun)

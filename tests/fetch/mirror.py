@@ -81,6 +81,11 @@ def cut_after(count: int) -> Fault:
     return lambda handler, content: handler.answer(200, content[:count], tag_of(content), promised=len(content))
 
 
+def promising(count: int) -> Fault:
+    """All is sent, and more was promised."""
+    return lambda handler, content: handler.answer(200, content, tag_of(content), promised=count)
+
+
 def status(code: int) -> Fault:
     return lambda handler, _: handler.send_error(code)
 

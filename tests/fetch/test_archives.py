@@ -26,7 +26,7 @@ def archive(path: Path, *contents: tuple[str, bytes] | tarfile.TarInfo) -> Path:
 
 
 def read(path: Path, *names: str) -> dict[str, bytes]:
-    return {name: stream.read() for name, stream in members(path, names)}
+    return {member.name: member.stream.read() for member in members(path, names)}
 
 
 def test_only_what_is_wanted_is_read(tmp_path: Path) -> None:

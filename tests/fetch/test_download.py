@@ -11,7 +11,7 @@ import pytest
 
 from qkv.errors import DownloadError, FullDiskError
 from qkv.fetch.download import download
-from tests.fetch.mirror import Mirror, cut_after, serving, status
+from tests.fetch.mirror import Mirror, cut_after, promising, serving, status
 
 CONTENT = bytes(range(256)) * 300
 AT_ONCE = (0.0, 0.0)
@@ -77,6 +77,13 @@ def test_a_file_that_was_whole_but_not_renamed_is_taken(mirror: Mirror, path: Pa
     path.with_name("other.part").write_bytes(CONTENT)
     download(f"{mirror.url}/file", path.with_name("other"), pauses=())
     assert path.with_name("other").read_bytes() == CONTENT
+
+
+def test_a_server_that_promises_more_than_it_has_is_not_asked_for_ever(mirror: Mirror, path: Path) -> None:
+    mirror.faults = [promising(len(CONTENT) + 10)] * 9
+    with pytest.raises(DownloadError, match="broke off after 76,800 of 76,810 bytes"):
+        download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    assert len(mirror.asked) < 9
 
 
 def test_a_server_that_is_busy_is_asked_again(mirror: Mirror, path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from qkv.config import override_all
-from qkv.errors import ConfigError, DownloadError, TextError
+from qkv.errors import ConfigError, DownloadError, FullDiskError, TextError
 from qkv.fetch import CORPORA, corpus, fetch
 from qkv.prepare import Prepared
 from qkv.text.files import read_lines
@@ -77,7 +77,7 @@ def test_a_second_call_asks_for_nothing_and_changes_nothing(command: Command, tm
     ran = command(*arguments)
     assert (ran.code, ran.lines) == (0, [str(tmp_path / "c" / "wmt14-en-de" / "data")])
     assert "wmt14-dev.tgz: from" in ran.err
-    assert "no checksum is published; its sha256 is in checksums.json now" in ran.err
+    assert "no checksum is published; its sha256 is noted in checksums.json" in ran.err
     assert "training-parallel-europarl-v7.tgz: from" in ran.err
     assert "its sha256 is the published one" in ran.err
     before, requests = contents(tmp_path / "c"), len(mirror.asked)
@@ -135,8 +135,31 @@ def test_what_nobody_has_published_is_held_to_its_first_download(tmp_path: Path,
     archive.write_bytes(archive.read_bytes() + b"\n")
     for path in (tmp_path / "iwslt14-de-en" / "text").iterdir():
         path.unlink()
-    with pytest.raises(DownloadError, match=r"checksums\.json; remove it and give the same command again"):
+    with pytest.raises(DownloadError, match=r"the first time; remove it and give the same command again"):
         fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+
+
+def test_what_is_no_archive_is_not_held_to(tmp_path: Path, mirror: Mirror) -> None:
+    served = mirror.directory / "iwslt14-de-en" / "iwslt14-de-en.tgz"
+    archive = served.read_bytes()
+    served.write_bytes(b"<html>Sign in to this network</html>")
+    with pytest.raises(TextError, match=r"iwslt14-de-en\.tgz is damaged: .*; remove it"):
+        fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+    served.write_bytes(archive)
+    (tmp_path / "downloads" / "iwslt14-de-en.tgz").unlink()
+    fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+
+
+def test_a_disk_that_fills_up_with_text_is_told_and_leaves_no_half_file(
+    tmp_path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
+    text = tmp_path / "multi30k-en-de" / "text"
+    (text / "train.en").unlink()
+    monkeypatch.setattr("qkv.storage.free_bytes", lambda _: 7)
+    with pytest.raises(FullDiskError, match=r"train\.en needs [\d,]+ bytes, and 7 are free"):
+        fetch("multi30k-en-de", tmp_path, mirror="http://127.0.0.1:9")
+    assert not [*text.glob("train.en*")]
 
 
 def test_sides_that_are_not_of_one_another_are_refused(

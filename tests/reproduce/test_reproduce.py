@@ -89,6 +89,12 @@ def test_the_papers_number_stands_beside(command: Command, tmp_path: Path, toy_d
     assert ran.code == 0, ran.err
     assert cells(ran.out.decode())["BLEU as in the paper"][1] == "27.3"
     assert results(tmp_path)["test"] == ["test.tsv"]
+    # Another test set is another one, also where it has as many sentences.
+    first = results(tmp_path)["scores"]
+    other = toy.write_tsv(tmp_path / "other.tsv", toy.pairs(5, seed=9))
+    assert command(*arguments, "--test", other).code == 0
+    assert results(tmp_path)["test"] == ["other.tsv"]
+    assert results(tmp_path)["scores"] != first
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["training"]["warmup_steps"], config["training"]["final"]) == (1, "checkpoints")
 
@@ -134,10 +140,13 @@ def test_rows_of_table_3_stand_beside_the_papers(command: Command, tmp_path: Pat
     assert told["B-keys16"]["parameters"] < told["B-keys32"]["parameters"] < told["base"]["parameters"]
     assert all(one["sentences"] == 5 and "tok:13a" in one["signature"] for one in told.values())
     # What is done stays, and is told with what comes later.
-    before = (tmp_path / "work" / "rows" / "base" / "translations.txt").stat().st_mtime_ns
+    (translations,) = (tmp_path / "work" / "rows" / "base").glob("translations-*.txt")
+    before = translations.stat().st_mtime_ns
     ran = command(*arguments, "--rows", "base,B,E", "--sentences", "5")
     assert [*cells(ran.out.decode())][2:] == ["base", "B-keys16", "B-keys32", "E-learned"]
-    assert (tmp_path / "work" / "rows" / "base" / "translations.txt").stat().st_mtime_ns == before
+    assert translations.stat().st_mtime_ns == before
+    ran = command(*arguments, "--rows", "base", "--sentences", "4")
+    assert results(tmp_path / "work")["rows"]["base"]["sentences"] == 4
     assert "other settings, another budget" in command(*arguments[:-1], "5", "--rows", "base").err
 
 
