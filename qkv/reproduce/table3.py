@@ -59,6 +59,9 @@ def reproduce_table3(
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("the rows of Table 3 are trained by one process each; start them without torchrun")
+    for what, count in (("width", width), ("layers", layers), ("sentences", sentences)):
+        if count is not None and count < 1:
+            raise ConfigError(f"{what} of {count} cannot be; give 1 or more")
     chosen, length, asked = rows(wanted), length or Length(), dict(changes or {})
     directory, _ = obtained(EXPERIMENTS["base-en-de"].corpus, data, asked, say)
     prepared = Prepared.open(Path(directory))

@@ -119,6 +119,7 @@ def test_what_contradicts_itself_is_refused_before_anything_is_done(
     assert "--budget does not go with --steps" in refusal("base-en-de", *data, "--budget", "5m", "--steps", "5")
     assert "--rows: of use only for table3" in refusal("base-en-de", *data, "--rows", "A")
     assert "Table 3 has no row F" in refusal("table3", *data, "--rows", "base,F")
+    assert "sentences of 0 cannot be" in refusal("table3", *data, "--sentences", "0")
     assert "settled when" in refusal("base-en-de", *data, "--set", "text.vocabulary=99")
     assert "leave one out" in refusal("base-en-de", *data, "--steps", "5", "--set", "training.steps=9")
     assert "did you mean 'training.steps'" in refusal("table3", *data, "--set", "training.step=9")
