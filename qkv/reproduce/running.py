@@ -25,15 +25,12 @@ from qkv.training.plan import require_ready
 from qkv.training.processes import Processes
 from qkv.translate import Translator
 
-_POSITIONS_AT_ONCE = {"cpu": 0, "cuda": 65_536}
-"""What is translated at once: a GPU is hardly busy with less."""
-
 
 def trained(
     config: Config, directory: Path, prepared: Prepared, processes: Processes, deadline: float | None
 ) -> dict[str, Any] | None:
     """Trains a run to its end, and tells what it took and how good it is; None where time was up before."""
-    run, config = RunDirectory(directory), _for_device(config)
+    run = RunDirectory(directory)
     processes.by_first(lambda: require_ready(config, run))
     train_run(config, run, prepared, processes, deadline=deadline)
     finished: bool = processes.by_first(lambda: _finished(run))
@@ -62,12 +59,6 @@ def translated(directory: Path, sources: Sequence[str], device: str) -> list[str
 def stopped(deadline: float | None, needed: float) -> bool:
     """Whether there is no time left for what takes so long."""
     return deadline is not None and time.monotonic() + needed >= deadline
-
-
-def _for_device(config: Config) -> Config:
-    """The settings with as much translated at once as the device likes, at least."""
-    at_once = max(config.search.batch_tokens, _POSITIONS_AT_ONCE[choose_device(config.training.device).type])
-    return config.with_changes(search={"batch_tokens": at_once})
 
 
 def _finished(run: RunDirectory) -> bool:
