@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -13,22 +12,30 @@ from typing import Any, NoReturn
 
 import qkv
 from qkv.commands.align import add_align
-from qkv.commands.arguments import search_arguments
+from qkv.commands.arguments import (
+    changed_settings,
+    changes_argument,
+    deadline_of,
+    search_arguments,
+    speaks,
+    time_argument,
+)
 from qkv.commands.export import add_export
+from qkv.commands.fetch import add_fetch
+from qkv.commands.reproduce import add_reproduce
 from qkv.commands.score import add_score
 from qkv.commands.translate import add_translate
 from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, TextError
+from qkv.fetch.corpora import CORPORA
 from qkv.progress import tell
 from qkv.recipes import RECIPES, recipe
+from qkv.reproduce.experiments import EXPERIMENTS
 from qkv.storage import require_utf8
 
 _EXTRAS = {
     "torch": "train", "safetensors": "train", "sacrebleu": "train", "sacremoses": "train", "matplotlib": "plot",
 }  # fmt: skip
-
-_COMING_AND_GOING = 3.0
-"""Seconds that a process needs beside its work, at most; a fifth of a time that is short."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,14 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    if _speaks():
+    if speaks():
         tell(f"qkv: error: {message}")
     return code
-
-
-def _speaks() -> bool:
-    """Of several processes that train together, all find the same mistake and make the same plan: one says so."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -108,6 +110,8 @@ def build_parser() -> argparse.ArgumentParser:
         add_score,
         _add_evaluate,
         add_export,
+        add_fetch,
+        add_reproduce,
         _add_plot,
         _add_average,
         _add_recipes,
@@ -177,7 +181,7 @@ def _add_train(commands: _Commands[_Parser]) -> None:
     _corpus_arguments(parser, required=False)
     parser.add_argument("--data", type=Path, metavar="DIR", help="data that `qkv prepare` wrote, instead of files")
     parser.add_argument("--output", type=Path, metavar="RUN", help="the run directory")
-    _time_argument(parser)
+    time_argument(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the settings and what the run needs, and stop")
     parser.set_defaults(run=_train)
 
@@ -193,7 +197,7 @@ def _train(options: argparse.Namespace) -> None:
     from qkv.training import train, train_prepared
     from qkv.training.plan import plan_prepared_training, plan_training
 
-    deadline = _deadline(options)
+    deadline = deadline_of(options)
     others = {"valid": options.valid, "test": options.test, "tokenizer": options.tokenizer}
     if options.dry_run:
         plan = (
@@ -201,7 +205,7 @@ def _train(options: argparse.Namespace) -> None:
             if options.data is None
             else plan_prepared_training(options.data, options.output, config)
         )
-        if _speaks():
+        if speaks():
             print(plan)
     elif options.data is not None:
         train_prepared(options.data, options.output, config, deadline=deadline)
@@ -214,29 +218,6 @@ def _train(options: argparse.Namespace) -> None:
             deadline=deadline,
             say=tell,
         )
-
-
-def _time_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-time",
-        type=_seconds,
-        metavar="TIME",
-        help="save and stop before so much time has passed, such as 90s, 25m or 2h; the same command goes on",
-    )
-
-
-def _deadline(options: argparse.Namespace) -> float | None:
-    if options.max_time is None:
-        return None
-    # A process takes a while to come and to go, beside its work.
-    return float(options.begun + options.max_time - min(_COMING_AND_GOING, options.max_time / 5))
-
-
-def _seconds(text: str) -> float:
-    """How long `90s`, `25m` or `2h` is."""
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?[smh]", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 25m or 2h")
-    return float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
 
 
 def _refuse_with_data(options: argparse.Namespace) -> None:
@@ -286,7 +267,7 @@ def _add_distill(commands: _Commands[_Parser]) -> None:
         "--part", type=int, default=10_000, metavar="N", help="sentences translated between two saves (default: 10000)"
     )
     _recipe_arguments(parser, default="student")
-    _time_argument(parser)
+    time_argument(parser)
     parser.set_defaults(run=_distill)
 
 
@@ -302,7 +283,7 @@ def _distill(options: argparse.Namespace) -> None:
         _config(options),
         distilling=Distilling(options.beam, options.length_penalty, options.n_best_by_bleu, options.also_original),
         sentences_a_part=options.part,
-        deadline=_deadline(options),
+        deadline=deadline_of(options),
         say=tell,
     )
 
@@ -448,6 +429,8 @@ def _completion(options: argparse.Namespace) -> None:
 _OFFERED: dict[str, dict[str, Any]] = {
     **{key: {"complete": "file"} for key in ("FILE", "MODEL", "PNG", "SYSTEM", "TSV")},
     **{key: {"complete": "directory"} for key in ("DIR", "RUN")},
+    "CORPUS": {"choices": list(CORPORA)},
+    "EXPERIMENT": {"choices": [*EXPERIMENTS, "table3"]},
     "RECIPE": {"choices": list(RECIPES)},
 }
 """What a shell completes an argument with, by what help calls it; `complete` is shtab's word."""
@@ -474,23 +457,11 @@ def _recipe_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
     parser.add_argument(
         "--recipe", default=default, metavar="RECIPE", help=f"default: {default}; `qkv recipes` lists them"
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="changes",
-        metavar="NAME=VALUE",
-        help="change a setting, such as training.steps=500; `qkv recipes base` lists them",
-    )
+    changes_argument(parser)
 
 
 def _config(options: argparse.Namespace) -> Config:
-    changes = {}
-    for change in options.changes:
-        name, equals, value = change.partition("=")
-        if not equals:
-            raise ConfigError(f"--set takes NAME=VALUE, such as training.steps=500, not {change!r}")
-        changes[name.strip()] = value.strip()
+    changes = changed_settings(options)
     chosen = recipe(options.recipe)
     if getattr(options, "data", None) is not None:
         from qkv.prepare import Prepared

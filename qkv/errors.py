@@ -39,6 +39,12 @@ class FullDiskError(StorageError):
     exit_code = 5
 
 
+class DownloadError(QkvError):
+    """A file of the web cannot be had, or is not what it should be."""
+
+    exit_code = 3
+
+
 class TrainingError(QkvError):
     """Training went wrong in a way that going on would not mend."""
 

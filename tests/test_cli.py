@@ -65,8 +65,8 @@ def test_help_names_every_command(command: Command) -> None:
     ran = command("--help")
     assert ran.code == 0
     for name in (
-        "prepare", "train", "distill", "translate", "align", "score", "evaluate", "export", "plot", "average",
-        "recipes", "completion",
+        "prepare", "train", "distill", "translate", "align", "score", "evaluate", "export", "fetch", "reproduce",
+        "plot", "average", "recipes", "completion",
     ):  # fmt: skip
         assert re.search(rf"^ +{name}\b", ran.out.decode(), re.MULTILINE)
         assert command(name, "--help").out.decode().startswith(f"usage: qkv {name} ")
@@ -104,6 +104,9 @@ def test_completion_scripts_name_every_command(command: Command, shell: str) -> 
         (["prepare", "--recipe", "mod"], {"modern"}),
         (["recipes", "bi"], {"big", "big-en-fr"}),
         (["completion", ""], {"bash", "zsh", "tcsh"}),
+        (["fetch", "wmt"], {"wmt14-en-de", "wmt14-en-fr"}),
+        (["reproduce", "t"], {"table3"}),
+        (["reproduce", "table3", "--data", "co"], {"country"}),
         (["train", "co"], {"corpus.tsv", "country"}),
         (["train", "--tokenizer", "co"], {"corpus.tsv", "country"}),
         (["evaluate", "co"], {"corpus.tsv", "country"}),

@@ -45,11 +45,22 @@ MAY_IMPORT = {
     "qkv.distill": (
         "errors progress storage config text data.corpus checkpoint devices prepare translate evaluate.scores training"
     ),
+    "qkv.fetch": "qkv errors progress storage config prepare",
+    "qkv.reproduce": (
+        "qkv errors progress storage config recipes text.files checkpoint devices models.build prepare translate "
+        "evaluate training fetch"
+    ),
     "qkv.convert": "errors config",
     "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
     "qkv.plot": "errors",
-    "qkv.commands": "errors storage progress text.files text.glossary text.cleaning prepare engines export translate",
-    "qkv.cli": "qkv errors storage progress config recipes checkpoint prepare training distill evaluate plot commands",
+    "qkv.commands": (
+        "errors storage progress config text.files text.glossary text.cleaning prepare engines export translate "
+        "fetch reproduce"
+    ),
+    "qkv.cli": (
+        "qkv errors storage progress config recipes checkpoint prepare training distill evaluate fetch reproduce "
+        "plot commands"
+    ),
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
 }
@@ -74,6 +85,9 @@ WITHOUT_TORCH = [
     "qkv.engines.onnx",
     "qkv.translate",
     "qkv.evaluate",
+    "qkv.fetch",
+    "qkv.reproduce.experiments",
+    "qkv.reproduce.report",
     "qkv.plot",
     "qkv.commands",
     "qkv.cli",

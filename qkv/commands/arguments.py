@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from qkv.errors import ConfigError
 
 Commands = argparse._SubParsersAction
+
+_COMING_AND_GOING = 3.0
+"""Seconds that a process needs beside its work, at most; a fifth of a time that is short."""
 
 
 def line_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +41,57 @@ def scoring_arguments(parser: argparse.ArgumentParser) -> None:
 
 def device_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1 (default: auto)")
+
+
+def changes_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="changes",
+        metavar="NAME=VALUE",
+        help="change a setting, such as training.steps=500; `qkv recipes base` lists them",
+    )
+
+
+def changed_settings(options: argparse.Namespace) -> dict[str, str]:
+    """What `--set` was given, by the names of settings."""
+    changes = {}
+    for change in options.changes:
+        name, equals, value = change.partition("=")
+        if not equals:
+            raise ConfigError(f"--set takes NAME=VALUE, such as training.steps=500, not {change!r}")
+        changes[name.strip()] = value.strip()
+    return changes
+
+
+def time_argument(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--max-time",
+        type=seconds,
+        metavar="TIME",
+        help="save and stop before so much time has passed, such as 90s, 25m or 2h; the same command goes on",
+    )
+
+
+def deadline_of(options: argparse.Namespace) -> float | None:
+    """When `time.monotonic()` has to find a command done, where that was said."""
+    if options.max_time is None:
+        return None
+    # A process takes a while to come and to go, beside its work.
+    return float(options.begun + options.max_time - min(_COMING_AND_GOING, options.max_time / 5))
+
+
+def seconds(text: str) -> float:
+    """How long `90s`, `25m` or `2h` is."""
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?[smh]", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 25m or 2h")
+    return float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
+
+
+def speaks() -> bool:
+    """Of several processes that train together, all find the same mistake and make the same plan: one says so."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def require_together(

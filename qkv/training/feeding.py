@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -30,7 +30,9 @@ def batches_of(config: Config, prepared: Prepared, name: str) -> Batches:
     )
 
 
-def prefetched(batches: Batches, steps: range, processes: Processes, device: torch.device) -> Iterator[PairBatch]:
+def prefetched(
+    batches: Batches, steps: range, processes: Processes, device: torch.device
+) -> Generator[PairBatch, None, None]:
     """This process's share of the steps to come, the next one made while the last one is computed with."""
 
     def make(step: int) -> PairBatch:

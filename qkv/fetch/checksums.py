@@ -1,0 +1,66 @@
+"""Whether a download is what it should be: by what others have published, else by what it was the first time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from qkv.errors import DownloadError, StorageError, TextError
+from qkv.fetch.corpora import Download
+from qkv.storage import write_atomically
+
+LEDGER = "checksums.json"
+
+
+class Ledger:
+    """The checksums of all downloads of a directory, kept beside them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / LEDGER
+
+    def check(self, download: Download, path: Path) -> str:
+        """Tells by what a file was checked; a DownloadError where it is another than it should be."""
+        noted = self._rows().get(download.name)
+        if download.checksum is not None:
+            algorithm, _, published = download.checksum.partition(":")
+            _require_same(path, algorithm, published, "was published")
+            return f"its {algorithm} is the published one"
+        if noted is not None:
+            _require_same(path, "sha256", str(noted["sha256"]), f"was noted in {self._path} the first time")
+            return "its sha256 is that of the first download"
+        return f"no checksum is published; its sha256 is noted in {self._path.name}, and holds from here on"
+
+    def note(self, download: Download, path: Path) -> None:
+        """Writes down what a file is that has proved to be of use: a page that says "sign in" is not to be held to."""
+        rows = self._rows()
+        row = {"sha256": digest(path, "sha256"), "bytes": path.stat().st_size, "url": download.url}
+        if rows.get(download.name) != row:
+            rows[download.name] = row
+            write_atomically(self._path, (json.dumps(rows, indent=2, sort_keys=True) + "\n").encode())
+
+    def _rows(self) -> dict[str, Any]:
+        try:
+            rows = json.loads(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise TextError(f"{self._path} cannot be read ({error}); mend it, or remove it to note anew") from error
+        if not isinstance(rows, dict):
+            raise TextError(f"{self._path} is not a table of checksums; mend it, or remove it to note anew")
+        return rows
+
+
+def digest(path: Path, algorithm: str) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, algorithm).hexdigest()
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _require_same(path: Path, algorithm: str, expected: str, where: str) -> None:
+    found = digest(path, algorithm)
+    if found != expected:
+        raise DownloadError(f"{path} is not what it should be: its {algorithm} is {found}, and {expected} {where}")

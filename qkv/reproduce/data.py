@@ -1,0 +1,42 @@
+"""What is learned from: a public corpus that is fetched and prepared, or data that is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from qkv.config import override_all
+from qkv.errors import ConfigError
+from qkv.fetch import corpus, fetch
+from qkv.prepare import Prepared
+
+
+@dataclass(frozen=True)
+class Data:
+    """Prepared data, or where corpora are kept and where they come from."""
+
+    prepared: Path | None = None
+    corpora: str | os.PathLike[str] = "corpora"
+    mirror: str | None = None
+
+
+def obtained(name: str, data: Data, changes: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, list[str]]:
+    """The directory of prepared data, and the files of its test set, source and reference in turn."""
+    of_text = {setting: value for setting, value in changes.items() if setting not in of_training(changes)}
+    if data.prepared is not None:
+        if of_text:
+            raise ConfigError(f"{', '.join(of_text)}: settled when {data.prepared} was prepared; leave it out")
+        held_out = [str(data.prepared / f"valid.{side}.txt") for side in ("source", "target")]
+        return str(Prepared.open(data.prepared).directory), held_out
+    config = override_all(corpus(name).config(), of_text)
+    fetched = fetch(name, data.corpora, mirror=data.mirror, say=say)
+    prepared = fetched.prepare(config)
+    say(prepared.summary())
+    return str(prepared.directory), [str(path) for path in fetched.test]
+
+
+def of_training(changes: Mapping[str, str]) -> dict[str, str]:
+    """Those changes that are none of text and data."""
+    return {name: value for name, value in changes.items() if not name.startswith(("text.", "data."))}

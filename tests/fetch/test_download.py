@@ -1,0 +1,137 @@
+"""Downloads, over a server that breaks off, lies, or is not there."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from qkv.errors import DownloadError, FullDiskError
+from qkv.fetch.download import download
+from tests.fetch.mirror import Mirror, cut_after, promising, serving, status
+
+CONTENT = bytes(range(256)) * 300
+AT_ONCE = (0.0, 0.0)
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Iterator[Mirror]:
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "file").write_bytes(CONTENT)
+    with serving(served) as running:
+        yield running
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "here" / "file"
+
+
+def left(path: Path) -> set[str]:
+    return {one.name for one in path.parent.iterdir()}
+
+
+def test_a_file_is_whole_or_not_there(mirror: Mirror, path: Path) -> None:
+    assert not download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    assert path.read_bytes() == CONTENT
+    assert left(path) == {"file"}
+
+
+def test_what_broke_off_goes_on_where_it_was(mirror: Mirror, path: Path) -> None:
+    mirror.faults = [cut_after(1000)]
+    download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    assert path.read_bytes() == CONTENT
+    assert mirror.asked == [("file", None), ("file", "bytes=1000-")]
+
+
+def test_another_call_goes_on_with_what_the_last_one_left(mirror: Mirror, path: Path) -> None:
+    mirror.faults = [cut_after(1000), status(503)]
+    for told in ("broke off", "503"):
+        with pytest.raises(DownloadError, match=told):
+            download(f"{mirror.url}/file", path, pauses=())
+    assert left(path) == {"file.part", "file.part.json"}
+    mirror.faults = []
+    assert download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    assert path.read_bytes() == CONTENT
+    assert mirror.asked[-1] == ("file", "bytes=1000-")
+
+
+def test_a_file_that_has_changed_meanwhile_is_begun_anew(mirror: Mirror, path: Path) -> None:
+    mirror.faults = [cut_after(1000)]
+    with pytest.raises(DownloadError, match="broke off after 1,000 of 76,800 bytes"):
+        download(f"{mirror.url}/file", path, pauses=())
+    (mirror.directory / "file").write_bytes(CONTENT[::-1])
+    download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    assert path.read_bytes() == CONTENT[::-1]
+
+
+def test_a_file_that_was_whole_but_not_renamed_is_taken(mirror: Mirror, path: Path) -> None:
+    download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    mirror.faults = [cut_after(1000)]
+    with pytest.raises(DownloadError):
+        download(f"{mirror.url}/file", path.with_name("other"), pauses=())
+    path.with_name("other.part").write_bytes(CONTENT)
+    download(f"{mirror.url}/file", path.with_name("other"), pauses=())
+    assert path.with_name("other").read_bytes() == CONTENT
+
+
+def test_a_server_that_promises_more_than_it_has_is_not_asked_for_ever(mirror: Mirror, path: Path) -> None:
+    mirror.faults = [promising(len(CONTENT) + 10)] * 9
+    with pytest.raises(DownloadError, match="broke off after 76,800 of 76,810 bytes"):
+        download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    assert len(mirror.asked) < 9
+
+
+def test_a_server_that_is_busy_is_asked_again(mirror: Mirror, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mirror.faults = [status(503), status(429)]
+    download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    assert path.read_bytes() == CONTENT
+    told = capsys.readouterr().err.splitlines()
+    assert [line.partition(" answers ")[2] for line in told] == [
+        "503 Service Unavailable; trying again in 0 s", "429 Too Many Requests; trying again in 0 s",
+    ]  # fmt: skip
+
+
+def test_what_is_not_there_is_told_at_once(mirror: Mirror, path: Path) -> None:
+    with pytest.raises(
+        DownloadError, match=r"answers 404 Not Found: it may have moved; .* --from .* put at .*file your"
+    ):
+        download(f"{mirror.url}/nothing", path, pauses=(1000.0,))
+
+
+def test_without_a_network_it_is_told_what_to_do(path: Path) -> None:
+    with pytest.raises(
+        DownloadError, match=r"cannot reach 127\.0\.0\.1:9: Connection refused; is there a network"
+    ) as raised:
+        download("http://127.0.0.1:9/file", path, pauses=AT_ONCE)
+    assert raised.value.exit_code == 3
+
+
+class _Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+def test_a_disk_without_room_is_told_before_anything_is_brought(
+    mirror: Mirror, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: _Usage(10, 9, 100))
+    with pytest.raises(FullDiskError, match=r"needs 76,800 bytes, and 100 are free") as raised:
+        download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    assert raised.value.exit_code == 5
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_disk_that_fills_up_on_the_way_has_its_own_exit_code(mirror: Mirror, path: Path) -> None:
+    path.parent.mkdir()
+    path.with_name("file.part").symlink_to("/dev/full")
+    with pytest.raises(FullDiskError) as raised:
+        download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    cause = raised.value.__cause__
+    assert isinstance(cause, OSError)
+    assert cause.errno == errno.ENOSPC
