@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -60,6 +61,24 @@ def take_tags(text: str) -> Tagged:
         before = (before + between[number])[-1]
         tags.append(Tag(trail + tag + lead, position, partners[number], stands_for_space))
     return Tagged("".join(between), tuple(tags))
+
+
+def take_html_tags(text: str) -> Tagged:
+    """The same of HTML: between tags, the plain text has the characters that entities stand for."""
+    taken = take_tags(text)
+    plain = ""
+    tags = []
+    position = 0
+    for tag in taken.tags:
+        plain += html.unescape(taken.plain[position : tag.position])
+        position = tag.position
+        tags.append(tag._replace(position=len(plain)))
+    return Tagged(plain + html.unescape(taken.plain[position:]), tuple(tags))
+
+
+def write_html(text: str) -> str:
+    """Text as it stands between the tags of HTML: what could be read as a tag or an entity is written as one."""
+    return html.escape(text, quote=False)
 
 
 def _characters_behind(parts: Sequence[str]) -> list[str]:
