@@ -16,6 +16,7 @@ from qkv.commands.align import add_align
 from qkv.commands.arguments import search_arguments
 from qkv.commands.export import add_export
 from qkv.commands.score import add_score
+from qkv.commands.serve import add_serve
 from qkv.commands.translate import add_translate
 from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, TextError
@@ -25,6 +26,7 @@ from qkv.storage import require_utf8
 
 _EXTRAS = {
     "torch": "train", "safetensors": "train", "sacrebleu": "train", "sacremoses": "train", "matplotlib": "plot",
+    "starlette": "serve", "uvicorn": "serve", "httptools": "serve", "py3langid": "serve",
 }  # fmt: skip
 
 _COMING_AND_GOING = 3.0
@@ -106,6 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_translate,
         add_align,
         add_score,
+        add_serve,
         _add_evaluate,
         add_export,
         _add_plot,

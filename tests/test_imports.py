@@ -48,7 +48,10 @@ MAY_IMPORT = {
     "qkv.convert": "errors config",
     "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
     "qkv.plot": "errors",
-    "qkv.commands": "errors storage progress text.files text.glossary text.cleaning prepare engines export translate",
+    "qkv.serve": "qkv errors progress storage text.cleaning text.glossary translate",
+    "qkv.commands": (
+        "errors storage progress text.files text.glossary text.cleaning prepare engines export translate serve"
+    ),
     "qkv.cli": "qkv errors storage progress config recipes checkpoint prepare training distill evaluate plot commands",
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
@@ -75,6 +78,7 @@ WITHOUT_TORCH = [
     "qkv.translate",
     "qkv.evaluate",
     "qkv.plot",
+    "qkv.serve",
     "qkv.commands",
     "qkv.cli",
 ]

@@ -6,7 +6,7 @@ words that their words became.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -27,14 +27,14 @@ Markup = Literal["none", "tags", "html"]
 class _Reading(NamedTuple):
     """How the tags of a text are taken out, and how text is written between them."""
 
-    take: Callable[[str], Tagged]
+    take: Callable[[str, Collection[str]], Tagged]
     write: Callable[[str], str]
 
 
 _MARKUP: dict[Markup, _Reading] = {
-    "none": _Reading(lambda text: Tagged(text, ()), str),
-    "tags": _Reading(take_tags, str),
-    "html": _Reading(take_html_tags, write_html),
+    "none": _Reading(lambda text, _: Tagged(text, ()), str),
+    "tags": _Reading(lambda text, whole: take_tags(text, whole=whole), str),
+    "html": _Reading(lambda text, whole: take_html_tags(text, whole=whole), write_html),
 }
 
 
@@ -71,9 +71,19 @@ class Parted:
         return put_tags(joined, self.tagged, _links(self.pieces, translations), write=write)
 
 
-def part(translator: Translator, text: str, *, language: str | None = None, markup: Markup = "none") -> Parted:
-    """Cuts a text of any length into sentences; its language, by default the model's source, says how they end."""
-    tagged = _MARKUP[markup].take(text)
+def part(
+    translator: Translator,
+    text: str,
+    *,
+    language: str | None = None,
+    markup: Markup = "none",
+    untouched: Collection[str] = (),
+) -> Parted:
+    """Cuts a text of any length into sentences; its language, by default the model's source, says how they end.
+
+    Elements of the markup whose names are in `untouched` stay as they are, with all that is in them.
+    """
+    tagged = _MARKUP[markup].take(text, untouched)
     # The end of a source is a token too.
     limit = translator.longest_source - 1
     pieces = split(tagged.plain, language or translator.source_language).within(limit, translator.measure)

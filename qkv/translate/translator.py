@@ -238,6 +238,11 @@ class Translator:
         return len(self.tokenizer.encode(normalise(text)))
 
     @property
+    def beam(self) -> int:
+        """How wide it searches where nobody asks for another width."""
+        return self._search.beam
+
+    @property
     def longest_source(self) -> int:
         """How many tokens of a source are read, its end included."""
         return self._wording.longest

@@ -151,3 +151,17 @@ def test_entities_of_html_are_read_as_characters_and_written_as_entities() -> No
     same = [(span, span) for span in words(tagged.plain)]
     assert put_tags(tagged.plain, tagged, same, write=write_html) == "Fish &amp; <b>&lt;script&gt;</b> café"
     assert put_tags("a < b", take_html_tags("x"), [], write=write_html) == "a &lt; b"
+
+
+def test_an_element_that_is_taken_whole_is_one_tag() -> None:
+    tagged = take_tags('Keep <x id="1">no <b>words</b></x> of <x/> it.', whole=["X"])
+    assert tagged.plain == "Keep of it."
+    assert [tag.text.strip() for tag in tagged.tags] == ['<x id="1">no <b>words</b></x>', "<x/>"]
+    assert [tag.partner for tag in tagged.tags] == [None, None]
+    assert take_html_tags("a<script>b < c</script>d").plain == "ad"
+
+
+def test_elements_that_never_end_take_no_time() -> None:
+    begun = time.monotonic()
+    assert take_tags("<x>" * 100_000, whole=["x"]).plain == ""
+    assert time.monotonic() - begun < 5
