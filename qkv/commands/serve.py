@@ -57,7 +57,7 @@ def _serve(options: argparse.Namespace) -> None:
         return
     from qkv.serve.server import serve
 
-    serve(_models(settings), settings)
+    serve(settings)
 
 
 def _print_key(settings: Settings, name: str) -> None:
@@ -66,17 +66,3 @@ def _print_key(settings: Settings, name: str) -> None:
     if not settings.keys:
         raise ConfigError("--new-key needs --keys, the file that its hash is added to")
     print(new_key(Path(settings.keys), name))  # noqa: T201 - once, for whoever is to have it
-
-
-def _models(settings: Settings) -> Any:
-    from qkv.serve.languages import OneModel
-    from qkv.translate import Translator
-
-    if not settings.model:
-        raise ConfigError("serve needs --model, the directory of an exported model or a run")
-    translator = Translator.load(settings.model, device=settings.device)
-    source = settings.source or translator.source_language
-    target = settings.target or translator.target_language
-    if not source or not target:
-        raise ConfigError(f"{settings.model} does not say which languages it knows; add --from and --to")
-    return OneModel(translator, source, target)

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from qkv.serve.languages import Direction
 from qkv.serve.refusals import Refusal
 from qkv.text.cleaning import normalise
-from qkv.text.glossary import Entry, Glossary
 
 _MOST = 1000
 _MOST_ENTRIES = 10_000
@@ -24,7 +23,6 @@ class Kept:
     name: str
     direction: Direction
     entries: dict[str, str]
-    glossary: Glossary
     created: datetime
 
 
@@ -41,8 +39,7 @@ class Glossaries:
             raise Refusal("bad", "Bad request: the glossary has no entries", parameter="entries")
         if len(entries) > _MOST_ENTRIES:
             raise Refusal("too_much", f"A glossary has at most {_MOST_ENTRIES} entries.", parameter="entries")
-        glossary = Glossary([Entry(source, (target,), ()) for source, target in entries.items()])
-        kept = Kept(secrets.token_hex(16), owner, name, direction, entries, glossary, datetime.now(UTC))
+        kept = Kept(secrets.token_hex(16), owner, name, direction, entries, datetime.now(UTC))
         self._kept[kept.number] = kept
         return kept
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from qkv.serve.refusals import Refusal
@@ -76,7 +77,7 @@ def language(code: str) -> Language:
 class Languages:
     """The directions of a server, by the codes that clients give: `EN-GB` is `en` where there is no `en-gb`."""
 
-    def __init__(self, directions: list[Direction]) -> None:
+    def __init__(self, directions: Sequence[Direction]) -> None:
         self.targets: dict[str, list[str]] = {}
         """For each source the languages it can be translated to."""
         for source, target in directions:

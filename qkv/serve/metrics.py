@@ -36,7 +36,7 @@ class Metrics:
 
     def text(self, desk: Desk) -> str:
         """All figures, as Prometheus reads them."""
-        paces = [room.pace for room in desk.rooms]
+        paces = desk.engine.paces
         lines = [
             *_metric("requests_total", "counter", "Answers by protocol and status.", self._answer_rows()),
             *_metric("request_seconds", "histogram", "How long answers took.", self._duration_rows()),

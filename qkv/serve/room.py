@@ -6,14 +6,13 @@ sentence delays nobody else's short one by more than its share of the cores.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import heapq
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,8 +22,8 @@ from qkv.translate import Terms, Translation, Translator
 _LOG = logging.getLogger("qkv.serve")
 _LONG = 80
 """Tokens: a sentence of more is a long one."""
-_REMEMBERED = 0.8
-"""How much of the speed that was measured before stays in the next measurement."""
+_REMEMBERED = 0.98
+"""What is left of a speed that was reached, with every slower batch: small ones do not show what is possible."""
 
 
 class How(NamedTuple):
@@ -46,74 +45,60 @@ class Sentence(NamedTuple):
 
 
 class Job:
-    """The sentences of one request; `done` is set by the room, and cancelled by whoever no longer waits."""
+    """The sentences of one request; `settled` is called once, by a thread of the room, unless the job is abandoned."""
 
-    def __init__(self, how: How, done: asyncio.Future[list[Translation]]) -> None:
+    def __init__(self, how: How, settled: Callable[[list[Translation] | Exception], None]) -> None:
         self.how = how
-        self.done = done
         self.abandoned = False
         self.waiting: tuple[deque[Sentence], deque[Sentence]] = (deque(), deque())
         """Those of usual length, and long ones."""
-        self.found: dict[int, Translation] = {}
         self.count = 0
+        self._settled = settled
+        self._found: dict[int, Translation] = {}
 
     def add(self, text: str, size: int, terms: Terms | None) -> None:
         self.waiting[size > _LONG].append(Sentence(text, size, terms, self, self.count))
         self.count += 1
 
-    def settle(self, error: Exception | None = None) -> None:
-        """Tells whoever waits, from any thread."""
-        if self.abandoned:
-            return
+    def found(self, some: Iterable[tuple[int, Translation]]) -> None:
+        """Some of its sentences are translated."""
+        self._found.update(some)
+        if len(self._found) == self.count and not self.abandoned:
+            self._settled([self._found[place] for place in range(self.count)])
 
-        def tell() -> None:
-            if self.done.done():
-                return
-            if error is not None:
-                self.done.set_exception(error)
-            else:
-                self.done.set_result([self.found[place] for place in range(self.count)])
-
-        # A loop that has ended has nobody left who waits.
-        with contextlib.suppress(RuntimeError):
-            self.done.get_loop().call_soon_threadsafe(tell)
+    def fail(self, error: Exception) -> None:
+        if not self.abandoned:
+            self._settled(error)
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How quickly a room works."""
+    """What a room has done."""
 
     batches: int = 0
     sentences: int = 0
     tokens: int = 0
     seconds: float = 0.0
     tokens_a_second: float = 0.0
+    """What it can do, by the best of its last batches."""
 
 
 class Room:
     """A translator and the sentences that wait for it."""
 
-    def __init__(self, translator: Translator, *, batch_tokens: int, batch_wait: float, name: str) -> None:
+    def __init__(
+        self, translator: Translator, *, batch_tokens: int, batch_wait: float, expecting: Callable[[], bool]
+    ) -> None:
+        """While `expecting` says that others come, a batch waits for them: `batch_wait` seconds at most."""
         self.translator = translator
         self.pace = Pace()
         self._batch_tokens = batch_tokens
         self._batch_wait = batch_wait
+        self._expecting = expecting
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
-        self._coming = 0
-        self._closed = False
-        self._threads = [
-            threading.Thread(target=self._work, args=(long,), name=f"{name} {'long' if long else 'usual'}", daemon=True)
-            for long in (False, True)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def expect(self, more: int) -> None:
-        """So many requests more (or fewer) are on their way here: a batch waits for them, a little."""
-        with self._changed:
-            self._coming += more
-            self._changed.notify_all()
+        for long in (False, True):
+            threading.Thread(target=self._work, args=(long,), daemon=True).start()
 
     def submit(self, job: Job) -> None:
         """Queues the sentences of a job."""
@@ -127,36 +112,30 @@ class Room:
         with self._changed, contextlib.suppress(ValueError):
             self._jobs.remove(job)
 
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-
     def _work(self, long: bool) -> None:
-        while (batch := self._next(long)) is not None:
+        while True:
+            batch = self._next(long)
             begun = time.monotonic()
+            jobs = {id(one.job): one.job for one in batch}.values()
             try:
-                self._translate(batch)
+                found = self._translated(batch)
             except Exception as error:  # noqa: BLE001 - whatever it is, the others who wait must be served
                 _LOG.exception("a batch of %d sentences failed", len(batch))
-                for job in {id(one.job): one.job for one in batch}.values():
-                    self.fail(job, error)
+                for job in jobs:
+                    job.fail(error)
+                    self.abandon(job)
+                continue
             self._measure(batch, time.monotonic() - begun)
+            for job in jobs:
+                job.found((one.place, each) for one, each in zip(batch, found, strict=True) if one.job is job)
 
-    def fail(self, job: Job, error: Exception) -> None:
-        """The job cannot be done."""
-        job.settle(error)
-        self.abandon(job)
-
-    def _next(self, long: bool) -> list[Sentence] | None:
-        """The sentences that are translated next; None when there will be no more."""
+    def _next(self, long: bool) -> list[Sentence]:
+        """The sentences that are translated next, when there are some."""
         with self._changed:
             while True:
-                self._changed.wait_for(lambda: self._closed or any(job.waiting[long] for job in self._jobs))
-                if self._closed:
-                    return None
+                self._changed.wait_for(lambda: any(job.waiting[long] for job in self._jobs))
                 until = time.monotonic() + self._batch_wait
-                while self._coming > 0 and (left := until - time.monotonic()) > 0:
+                while self._expecting() and (left := until - time.monotonic()) > 0:
                     self._changed.wait(left)
                 if batch := self._choose(long):
                     return batch
@@ -180,6 +159,11 @@ class Room:
             if batch and longest * rows * (len(batch) + 1) > self._batch_tokens:
                 break
             batch.append(one)
+        self._take(batch, long)
+        return batch
+
+    def _take(self, batch: Sequence[Sentence], long: bool) -> None:
+        """These leave the queue."""
         taken = {id(one) for one in batch}
         for job in {id(one.job): one.job for one in batch}.values():
             left = [one for one in job.waiting[long] if id(one) not in taken]
@@ -187,14 +171,13 @@ class Room:
             job.waiting[long].extend(left)
             if not any(job.waiting):
                 self._jobs.remove(job)
-        return batch
 
-    def _translate(self, batch: Sequence[Sentence]) -> None:
+    def _translated(self, batch: Sequence[Sentence]) -> list[Translation]:
         how = batch[0].job.how
         terms = [one.terms for one in batch]
         while True:
             try:
-                found = self.translator.translate(
+                return self.translator.translate(
                     [one.text for one in batch],
                     beam=how.beam,
                     alternatives=how.alternatives,
@@ -202,24 +185,18 @@ class Room:
                     terms=terms if any(terms) else None,
                     abandoned=lambda number: batch[number].job.abandoned,
                 )
-                break
             except RuleError as error:
                 # What should stay as it is cannot: the translation is worth more than that.
                 terms[error.sentence] = None
-        for one, translation in zip(batch, found, strict=True):
-            one.job.found[one.place] = translation
-        for job in {id(one.job): one.job for one in batch}.values():
-            if len(job.found) == job.count:
-                job.settle()
 
     def _measure(self, batch: Sequence[Sentence], seconds: float) -> None:
         tokens = sum(one.size for one in batch)
         with self._changed:
-            now, before = tokens / max(seconds, 1e-6), self.pace.tokens_a_second
+            before = self.pace
             self.pace = Pace(
-                self.pace.batches + 1,
-                self.pace.sentences + len(batch),
-                self.pace.tokens + tokens,
-                self.pace.seconds + seconds,
-                before * _REMEMBERED + now * (1 - _REMEMBERED) if before else now,
+                before.batches + 1,
+                before.sentences + len(batch),
+                before.tokens + tokens,
+                before.seconds + seconds,
+                max(tokens / max(seconds, 1e-6), before.tokens_a_second * _REMEMBERED),
             )

@@ -22,44 +22,50 @@ from qkv.errors import ConfigError, Stopped
 from qkv.progress import tell
 from qkv.serve.application import application
 from qkv.serve.desk import Desk
+from qkv.serve.engine import Engine
 from qkv.serve.keys import Keys
-from qkv.serve.languages import Models
 from qkv.serve.settings import Settings
 
-_SWITCH = 0.001
-"""Seconds: how soon a thread that computes lets the one that answers have its turn."""
+_BACKLOG = 2048
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(models: Models, settings: Settings) -> None:
+def serve(settings: Settings) -> None:
     """Answers until a signal comes; raises `Stopped` then, when all that was accepted is done."""
     logging.basicConfig(level=settings.log.upper(), format="qkv: %(levelname)s: %(message)s", stream=sys.stderr)
     keys = Keys.load(Path(settings.keys)) if settings.keys else Keys()
     listener = _listener(settings)
     _allow_files(settings.connections)
-    sys.setswitchinterval(_SWITCH)
-    desk = Desk(models, settings)
-    config = uvicorn.Config(
-        application(desk, keys, settings),
-        http=_protocol(settings),
-        loop="auto",
-        lifespan="off",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=int(settings.idle_timeout),
-        timeout_graceful_shutdown=int(settings.drain_timeout),
-        backlog=2048,
-    )
-    server = _Server(config, desk, settings.drain_delay)
-    address = listener.getsockname()
-    host = f"[{address[0]}]" if ":" in address[0] else address[0]
-    there = ", ".join(f"{source}-{target}" for source, target in models.directions())
-    tell(f"qkv: listening on http://{host}:{address[1]} ({there})")
-    server.run([listener])
-    desk.close()
-    raise Stopped("stopped; all that was accepted is done", code=128 + server.signal)
+    raise Stopped("stopped; all that was accepted is done", code=128 + asyncio.run(_served(settings, keys, listener)))
+
+
+async def _served(settings: Settings, keys: Keys, listener: socket.socket) -> int:
+    """The signal that ended it."""
+    engine = Engine(settings)
+    directions = await engine.begin()
+    try:
+        desk = Desk(engine, directions, settings)
+        config = uvicorn.Config(
+            application(desk, keys, settings),
+            http=_protocol(settings),
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=int(settings.idle_timeout),
+            timeout_graceful_shutdown=int(settings.drain_timeout),
+            backlog=_BACKLOG,
+        )
+        server = _Server(config, desk, settings.drain_delay)
+        address = listener.getsockname()
+        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+        there = ", ".join(f"{source}-{target}" for source, target in directions)
+        tell(f"qkv: listening on http://{host}:{address[1]} ({there})")
+        await server.serve(sockets=[listener])
+    finally:
+        await engine.end()
+    return server.signal
 
 
 def _listener(settings: Settings) -> socket.socket:
@@ -69,6 +75,8 @@ def _listener(settings: Settings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
+        # From here on a client is not refused: it waits until somebody answers.
+        listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
         raise ConfigError(

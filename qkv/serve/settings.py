@@ -35,7 +35,8 @@ class Settings:
     beam: int = _setting(0, "width of the search; 0 is the model's own", "N")
     batch_tokens: int = _setting(4096, "positions translated at once, beams included", "N")
     batch_wait: float = _setting(0.004, "seconds a batch waits for requests that are on their way", "SECONDS")
-    queue_tokens: int = _setting(16_384, "tokens accepted and not yet translated; who would add to them waits", "N")
+    queue_tokens: int = _setting(32_768, "tokens that may wait; requests beyond them are turned away", "N")
+    queue_seconds: float = _setting(4.0, "seconds of work that may wait, by the speed that was measured", "SECONDS")
 
     request_bytes: int = _setting(1 << 20, "bytes of a request's body", "N")
     request_texts: int = _setting(1024, "texts of a request", "N")
@@ -59,7 +60,8 @@ class Settings:
     log: str = _setting("warning", "what is told: debug, info, warning or error", "LEVEL")
 
     def __post_init__(self) -> None:
-        for name in ("batch_tokens", "queue_tokens", "request_bytes", "request_texts", "request_characters",
+        for name in ("batch_tokens", "queue_tokens", "queue_seconds", "request_bytes", "request_texts",
+                     "request_characters",
                      "file_bytes", "buffered_bytes", "deadline", "header_timeout", "body_timeout", "write_timeout",
                      "idle_timeout", "connections"):  # fmt: skip
             if getattr(self, name) <= 0:

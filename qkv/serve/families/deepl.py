@@ -7,11 +7,11 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from qkv.serve.desk import Order
 from qkv.serve.families.family import Family, Front
 from qkv.serve.glossaries import Glossaries, Kept, read_entries, write_entries
 from qkv.serve.keys import Account
 from qkv.serve.languages import language
+from qkv.serve.orders import Order
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
 from qkv.translate import Markup
@@ -73,7 +73,7 @@ class DeepL(Family):
             source,
             target,
             _TAGS[tags],
-            glossary=self._glossary(account, number, source, target).glossary if number else None,
+            glossary=self._glossary(account, number, source, target).entries if number else None,
             untouched=_names(asked, "ignore_tags"),
         )
         answers = await self.translate(account, order)

@@ -15,9 +15,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from qkv.serve.desk import Answer, Desk, Order
+from qkv.serve.desk import Desk
 from qkv.serve.keys import Account, Keys
 from qkv.serve.metrics import Metrics
+from qkv.serve.orders import Answer, Order
 from qkv.serve.reading import Asked, Buffers, received, understood
 from qkv.serve.refusals import STATUS, Reason, Refusal
 from qkv.serve.settings import Settings

@@ -7,10 +7,10 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from qkv.serve.desk import Order
 from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
 from qkv.serve.languages import language
+from qkv.serve.orders import Order
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
 from qkv.translate import Markup

@@ -11,10 +11,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from qkv import __version__
-from qkv.serve.desk import Order
 from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
 from qkv.serve.languages import Direction
+from qkv.serve.orders import Order
 from qkv.serve.reading import Asked, whole_characters
 from qkv.serve.refusals import Refusal
 
@@ -55,7 +55,7 @@ class Inference(Family):
         return JSONResponse({"live": True})
 
     async def ready(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
-        return JSONResponse({"ready": not self.desk.stopping}, 503 if self.desk.stopping else 200)
+        return JSONResponse({"ready": self.desk.ready}, 200 if self.desk.ready else 503)
 
     async def model(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         self._direction(asked)
@@ -72,7 +72,7 @@ class Inference(Family):
     async def model_ready(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         self._direction(asked)
         name = asked.request.path_params["model"]
-        ready = not self.desk.stopping
+        ready = self.desk.ready
         return JSONResponse({"name": name, "ready": ready}, 200 if ready else 503)
 
     async def infer(self, asked: Asked, account: Account) -> Response:

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
 from qkv.serve.openapi import document
+from qkv.serve.orders import Order
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
 
@@ -37,8 +38,8 @@ class Own(Family):
         return {"error": refusal.message}
 
     async def ready(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
-        ready = not self.desk.stopping
-        return JSONResponse({"status": "ready" if ready else "stopping"}, 200 if ready else 503)
+        ready = self.desk.ready
+        return JSONResponse({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
 
     async def describe(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         return JSONResponse(document(self.settings))
@@ -54,7 +55,7 @@ class Own(Family):
         if not target:
             raise Refusal("bad", "Invalid request: missing target parameter", parameter="target")
         source = asked.word("source")
-        growing = self.desk.grow(texts[0], None if source in (None, "", "auto") else source, target)
+        growing = self.desk.grow(Order(texts, None if source in (None, "", "auto") else source, target))
         account.use(len(texts[0]))
         # What is refused is refused before the answer begins.
         first = await anext(growing, "")
