@@ -115,9 +115,10 @@ async def understood(request: Request, body: bytes) -> Asked:
         length = int(head) if head.isascii() and head.isdigit() else len(body)
         document, rest = _json(body[:length]), body[length:]
         if isinstance(document, dict):
-            said = {name: value if isinstance(value, list) else [value] for name, value in document.items()}
+            given = {name: value for name, value in document.items() if value is not None}
+            said = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
     # What the body says counts more than the address.
-    return Asked(request, values | {name: some for name, some in said.items() if some != [None]}, document, rest)
+    return Asked(request, values | said, document, rest)
 
 
 async def received(request: Request, *, buffers: Buffers, most_bytes: int, seconds: float) -> bytes:

@@ -71,7 +71,8 @@ async def _served(settings: Settings, keys: Keys, listener: socket.socket) -> in
 def _listener(settings: Settings) -> socket.socket:
     """A socket that listens, or a line that says why there is none."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Named, because asyncio sends small packets at once only where it knows that it is TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import select
 import signal
 import socket
@@ -236,6 +237,9 @@ def main() -> None:
     # When to end is said by the other process, which closes the socket; a terminal sends signals to both.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    if hasattr(os, "SCHED_BATCH"):
+        # Whoever answers clients needs a core for a moment, often: this process does not mind to wait for it.
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     line = Line(socket.socket(fileno=int(sys.argv[1])))
     settings = Settings(**next(line.messages())["settings"])
     logging.basicConfig(level=settings.log.upper(), format="qkv: %(levelname)s: %(message)s", stream=sys.stderr)
