@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import socket
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from qkv.serve.orders import HEAD, Order, as_message, length, packed
 from qkv.serve.refusals import Refusal
 from qkv.serve.room import Pace
 from qkv.serve.settings import Settings
+from qkv.serve.telling import LOG
 
-_LOG = logging.getLogger("qkv.serve")
 _BEFORE_NEXT = 1.0
 """Seconds before a process that died is begun anew."""
 
@@ -122,7 +121,7 @@ class Engine:
             self._leave()
             while self._waiting:
                 self._waiting.popitem()[1].put_nowait({"lost": True})
-            _LOG.error("the process that translates died; it is begun anew")
+            LOG.error("the process that translates died; it is begun anew")
             await asyncio.sleep(_BEFORE_NEXT)
             with suppress(QkvError, OSError):
                 reader, _ = await self._start()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-import logging
 import threading
 import time
 from collections import deque
@@ -17,9 +16,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from qkv.errors import RuleError
+from qkv.serve.telling import LOG
 from qkv.translate import Terms, Translation, Translator
 
-_LOG = logging.getLogger("qkv.serve")
 _LONG = 80
 """Tokens: a sentence of more is a long one."""
 _REMEMBERED = 0.98
@@ -120,7 +119,7 @@ class Room:
             try:
                 found = self._translated(batch)
             except Exception as error:  # noqa: BLE001 - whatever it is, the others who wait must be served
-                _LOG.exception("a batch of %d sentences failed", len(batch))
+                LOG.exception("a batch of %d sentences failed", len(batch))
                 for job in jobs:
                     job.fail(error)
                     self.abandon(job)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import resource
 import signal
 import socket
-import sys
 from asyncio import TimerHandle
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +23,7 @@ from qkv.serve.desk import Desk
 from qkv.serve.engine import Engine
 from qkv.serve.keys import Keys
 from qkv.serve.settings import Settings
+from qkv.serve.telling import begin_telling
 
 _BACKLOG = 2048
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -32,7 +31,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def serve(settings: Settings) -> None:
     """Answers until a signal comes; raises `Stopped` then, when all that was accepted is done."""
-    logging.basicConfig(level=settings.log.upper(), format="qkv: %(levelname)s: %(message)s", stream=sys.stderr)
+    begin_telling(settings)
     keys = Keys.load(Path(settings.keys)) if settings.keys else Keys()
     listener = _listener(settings)
     _allow_files(settings.connections)

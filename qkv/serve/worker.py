@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import select
 import signal
@@ -25,10 +24,10 @@ from qkv.serve.languages import Models, OneModel
 from qkv.serve.orders import HEAD, Order, from_message, length, packed
 from qkv.serve.room import How, Job, Room
 from qkv.serve.settings import Settings
+from qkv.serve.telling import LOG, begin_telling
 from qkv.text.glossary import Entry, Glossary
 from qkv.translate import Parted, Terms, Translation, Translator, part, terms_of
 
-_LOG = logging.getLogger("qkv.serve")
 _KEPT = ("placeholders", "urls", "e-mails")
 """What comes out of a translation as it went in."""
 _STREAMS = 2
@@ -171,7 +170,7 @@ class Worker:
             self._fail(number, error)
 
     def _fail(self, number: int, error: Exception) -> None:
-        _LOG.error("order %d failed", number, exc_info=error)
+        LOG.error("order %d failed", number, exc_info=error)
         self._line.send({"number": number, "error": str(error)})
 
     def _paces(self) -> list[dict[str, Any]]:
@@ -242,7 +241,7 @@ def main() -> None:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     line = Line(socket.socket(fileno=int(sys.argv[1])))
     settings = Settings(**next(line.messages())["settings"])
-    logging.basicConfig(level=settings.log.upper(), format="qkv: %(levelname)s: %(message)s", stream=sys.stderr)
+    begin_telling(settings)
     try:
         models = load(settings)
     except QkvError as error:

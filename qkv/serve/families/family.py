@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,8 +21,7 @@ from qkv.serve.orders import Answer, Order
 from qkv.serve.reading import Asked, Buffers, received, understood
 from qkv.serve.refusals import STATUS, Reason, Refusal
 from qkv.serve.settings import Settings
-
-_LOG = logging.getLogger("qkv.serve")
+from qkv.serve.telling import LOG
 
 GONE = 499
 """The status of an answer that nobody reads."""
@@ -81,7 +79,7 @@ class Family(ABC):
             except Refusal as refusal:
                 response = self.refused(refusal)
             except Exception:  # noqa: BLE001 - a client is told in its own protocol whatever went wrong
-                _LOG.exception("%s %s failed", request.method, request.url.path)
+                LOG.exception("%s %s failed", request.method, request.url.path)
                 response = self.refused(Refusal("failed", "The server failed; this is a fault of its own."))
             self.front.metrics.answered(self.name, response.status_code, time.monotonic() - begun)
             return response
