@@ -92,16 +92,13 @@ class Engine:
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         reader, writer = await asyncio.open_connection(sock=ours)
         writer.write(packed({"settings": asdict(self._settings)}))
-        first = await _message(reader)
-        if first is None:
-            writer.close()
-            raise QkvError("the process that translates ended before it had begun; see what it told above")
+        first = await _message(reader) or {"error": "the process that translates ended before it had begun", "code": 4}
+        self._writer = writer
         if "error" in first:
+            self._leave()
             error = QkvError(first["error"])
             error.exit_code = first["code"]
-            writer.close()
             raise error
-        self._writer = writer
         return reader, [Direction(*pair) for pair in first["directions"]]
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:

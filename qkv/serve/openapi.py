@@ -5,101 +5,115 @@ from __future__ import annotations
 from typing import Any
 
 from qkv import __version__
+from qkv.serve.languages import Languages
 from qkv.serve.settings import Settings
 
 Json = dict[str, Any]
 
-_TEXT: Json = {"type": "string"}
-_ERROR: Json = {"type": "object", "properties": {"error": _TEXT}, "required": ["error"]}
-_MESSAGE: Json = {"type": "object", "properties": {"message": _TEXT, "detail": _TEXT}, "required": ["message"]}
-_CODED: Json = {
-    "type": "object",
-    "properties": {
-        "error": {
-            "type": "object",
-            "properties": {"code": {"type": "integer"}, "message": _TEXT},
-            "required": ["code", "message"],
-        }
-    },
-    "required": ["error"],
-}
-_REFUSALS = (400, 401, 403, 404, 405, 408, 413, 415, 429, 456, 503, 504)
 
-
-def document(settings: Settings, *, title: str = "qkv") -> Json:
-    """The description of a server with these settings."""
-    paths = {**_libretranslate(settings), **_deepl(), **_google(), **_inference(), **_own()}
+def document(settings: Settings, languages: Languages, *, title: str = "qkv") -> Json:
+    """The description of a server with these settings and languages."""
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": __version__, "description": "Machine translation."},
-        "paths": paths,
+        "paths": {
+            **_libretranslate(settings, languages),
+            **_deepl(languages),
+            **_google(languages),
+            **_inference(languages),
+            **_own(settings, languages),
+        },
     }
 
 
-def _libretranslate(settings: Settings) -> Json:
-    texts = {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}]}
+def _list(items: Json, **more: Any) -> Json:
+    return {"type": "array", "items": items, **more}
+
+
+def _object(properties: Json, *, required: list[str] | None = None) -> Json:
+    """An object that has all of these, unless it is said which it must have."""
+    return {"type": "object", "properties": properties, "required": [*properties] if required is None else required}
+
+
+def _one_of(*values: str) -> Json:
+    return {"type": "string", "enum": [*values]}
+
+
+_TEXT: Json = {"type": "string"}
+_NUMBER: Json = {"type": "integer"}
+_ANYTHING: Json = {"type": "object"}
+_ERROR = _object({"error": _TEXT})
+_MESSAGE = _object({"message": _TEXT, "detail": _TEXT})
+_CODED = _object({"error": _object({"code": _NUMBER, "message": _TEXT})})
+_REFUSALS = (400, 401, 403, 404, 405, 408, 413, 415, 429, 456, 503, 504)
+
+
+def _libretranslate(settings: Settings, languages: Languages) -> Json:
+    texts = {"oneOf": [_TEXT, _list(_TEXT)]}
     detected = _object({"confidence": {"type": "number"}, "language": _TEXT})
-    either = {"oneOf": [detected, {"type": "array", "items": detected}]}
     asked = {
         "q": texts,
-        "source": _TEXT | {"description": "a code of /languages, or auto"},
-        "target": _TEXT,
-        "format": {"enum": ["text", "html"]},
+        "source": _one_of(*languages.sources, "auto"),
+        "target": _one_of(*languages.all_targets),
+        "format": _one_of("text", "html"),
         "alternatives": {"type": "integer", "minimum": 0, "maximum": settings.request_alternatives},
         "api_key": _TEXT,
     }
-    translated = _object({"translatedText": texts, "detectedLanguage": either, "alternatives": {"type": "array"}},
-                         required=["translatedText"])  # fmt: skip
-    language = _object({"code": _TEXT, "name": _TEXT, "targets": {"type": "array", "items": _TEXT}})
+    translated = {
+        "translatedText": texts,
+        "detectedLanguage": {"oneOf": [detected, _list(detected)]},
+        "alternatives": {"type": "array"},
+    }
+    language = _object({"code": _TEXT, "name": _TEXT, "targets": _list(_TEXT)})
     return {
-        "/translate": {"post": _operation(translated, _ERROR, body=_object(asked, required=["q", "source", "target"]))},
-        "/detect": {
+        "/translate": {
             "post": _operation(
-                {"type": "array", "items": detected},
+                _object(translated, required=["translatedText"]),
                 _ERROR,
-                body=_object({"q": _TEXT, "api_key": _TEXT}, required=["q"]),
+                body=_object(asked, required=["q", "source", "target"]),
             )
         },
-        "/languages": {"get": _operation({"type": "array", "items": language}, _ERROR)},
-        "/frontend/settings": {"get": _operation({"type": "object"}, _ERROR)},
+        "/detect": {"post": _operation(_list(detected), _ERROR, body=_object({"q": _TEXT}))},
+        "/languages": {"get": _operation(_list(language), _ERROR)},
+        "/frontend/settings": {"get": _operation(_ANYTHING, _ERROR)},
         "/health": {"get": _operation(_object({"status": _TEXT}), _ERROR)},
-        "/spec": {"get": _operation({"type": "object"}, _ERROR)},
-        "/suggest": {"post": _operation(_object({"success": {"type": "boolean"}}), _ERROR, body={"type": "object"})},
+        "/spec": {"get": _operation(_ANYTHING, _ERROR)},
+        "/suggest": {"post": _operation(_object({"success": {"type": "boolean"}}), _ERROR, body=_ANYTHING)},
     }
 
 
-def _deepl() -> Json:
+def _deepl(languages: Languages) -> Json:
+    pair = {
+        "source_lang": _one_of(*(code.upper() for code in languages.sources)),
+        "target_lang": _one_of(*(code.upper() for code in languages.all_targets)),
+    }
     asked = {
-        "text": {"type": "array", "items": _TEXT, "minItems": 1},
-        "source_lang": _TEXT,
-        "target_lang": _TEXT,
-        "tag_handling": {"enum": ["xml", "html"]},
-        "ignore_tags": {"type": "array", "items": _TEXT},
-        "glossary_id": _TEXT,
+        "text": _list(_TEXT, minItems=1),
+        **pair,
+        "tag_handling": _one_of("xml", "html"),
+        "ignore_tags": _list(_TEXT),
     }
-    one = _object({"detected_source_language": _TEXT, "text": _TEXT, "billed_characters": {"type": "integer"}})
-    translated = _object({"translations": {"type": "array", "items": one}})
-    glossary = _object({
-        "glossary_id": _TEXT, "name": _TEXT, "ready": {"type": "boolean"}, "source_lang": _TEXT, "target_lang": _TEXT,
-        "creation_time": _TEXT, "entry_count": {"type": "integer"},
-    })  # fmt: skip
-    made = _object({"name": _TEXT, "source_lang": _TEXT, "target_lang": _TEXT, "entries": _TEXT,
-                    "entries_format": {"enum": ["tsv", "csv"]}})  # fmt: skip
-    number = [_parameter("number", "path")]
-    named = _object({"language": _TEXT, "name": _TEXT}, required=["language", "name"])
-    usage = _object({"character_count": {"type": "integer"}, "character_limit": {"type": "integer"}})
+    one = _object({"detected_source_language": _TEXT, "text": _TEXT, "billed_characters": _NUMBER})
+    told = {"glossary_id": _TEXT, "name": _TEXT, "ready": {"type": "boolean"}, "creation_time": _TEXT}
+    glossary = _object({**told, "source_lang": _TEXT, "target_lang": _TEXT, "entry_count": _NUMBER})
+    entries = {"type": "string", "description": "lines of two terms with a tab between", "pattern": "^[a-z]+\t[a-z]+$"}
+    made = _object({"name": {"type": "string", "pattern": "^[a-z]+$"}, **pair, "entries": entries})
+    number = [_parameter("number", "path", _TEXT)]
+    kind = _parameter("type", "query", _one_of("source", "target"))
+    named = _list(_object({"language": _TEXT, "name": _TEXT}))
+    usage = _object({"character_count": _NUMBER, "character_limit": _NUMBER})
     return {
         "/v2/translate": {
-            "post": _operation(translated, _MESSAGE, body=_object(asked, required=["text", "target_lang"]))
+            "post": _operation(
+                _object({"translations": _list(one)}), _MESSAGE, body=_object(asked, required=["text", "target_lang"])
+            )
         },
-        "/v2/languages": {
-            "get": _operation({"type": "array", "items": named}, _MESSAGE, parameters=[_parameter("type", "query")])
-        },
-        "/v3/languages": {"get": _operation({"type": "array"}, _MESSAGE)},
+        "/v2/languages": {"get": _operation(named, _MESSAGE, parameters=[kind])},
+        "/v3/languages": {"get": _operation(_list(_ANYTHING), _MESSAGE)},
         "/v2/usage": {"get": _operation(usage, _MESSAGE)},
-        "/v2/glossary-language-pairs": {"get": _operation({"type": "object"}, _MESSAGE)},
+        "/v2/glossary-language-pairs": {"get": _operation(_ANYTHING, _MESSAGE)},
         "/v2/glossaries": {
-            "get": _operation(_object({"glossaries": {"type": "array", "items": glossary}}), _MESSAGE),
+            "get": _operation(_object({"glossaries": _list(glossary)}), _MESSAGE),
             "post": _operation(glossary, _MESSAGE, body=made, status=201),
         },
         "/v2/glossaries/{number}": {
@@ -112,57 +126,56 @@ def _deepl() -> Json:
     }
 
 
-def _google() -> Json:
+def _google(languages: Languages) -> Json:
+    root = "/language/translate/v2"
+    texts = _list(_TEXT, minItems=1)
     asked = {
-        "q": {"type": "array", "items": _TEXT},
-        "target": _TEXT,
-        "source": _TEXT,
-        "format": {"enum": ["text", "html"]},
+        "q": texts,
+        "target": _one_of(*languages.all_targets),
+        "source": _one_of(*languages.sources),
+        "format": _one_of("text", "html"),
     }
-    data = _object({"data": {"type": "object"}})
+    data = _object({"data": _ANYTHING})
+    named = [_parameter("target", "query", _TEXT)]
     return {
-        "/language/translate/v2": {"post": _operation(data, _CODED, body=_object(asked, required=["q", "target"]))},
-        "/language/translate/v2/detect": {"post": _operation(data, _CODED, body=_object({"q": asked["q"]}))},
-        "/language/translate/v2/languages": {
-            "get": _operation(data, _CODED, parameters=[_parameter("target", "query")])
-        },
+        root: {"post": _operation(data, _CODED, body=_object(asked, required=["q", "target"]))},
+        f"{root}/detect": {"post": _operation(data, _CODED, body=_object({"q": texts}))},
+        f"{root}/languages": {"get": _operation(data, _CODED, parameters=named)},
     }
 
 
-def _inference() -> Json:
-    model = [_parameter("model", "path")]
-    tensor = _object({"name": _TEXT, "datatype": _TEXT, "shape": {"type": "array", "items": {"type": "integer"}},
-                      "data": {"type": "array"}}, required=["name", "datatype", "shape"])  # fmt: skip
-    inputs = _object({"id": _TEXT, "inputs": {"type": "array", "items": tensor}}, required=["inputs"])
-    outputs = _object({"model_name": _TEXT, "outputs": {"type": "array", "items": tensor}})
-    anything = {"type": "object"}
+def _inference(languages: Languages) -> Json:
+    names = [f"{source}-{target}" for source, targets in languages.targets.items() for target in targets]
+    model = [_parameter("model", "path", _one_of(*names))]
+    shape = _list({"type": "integer", "minimum": 0})
+    tensor = _object({"name": _TEXT, "datatype": _one_of("BYTES"), "shape": shape, "data": _list(_TEXT)})
+    inputs = _object({"id": _TEXT, "inputs": _list(tensor, minItems=1, maxItems=1)}, required=["inputs"])
+    outputs = _object({"model_name": _TEXT, "outputs": _list(tensor)})
+    ready = _object({"ready": {"type": "boolean"}})
     return {
-        "/v2": {"get": _operation(anything, _ERROR)},
-        "/v2/health/live": {"get": _operation(anything, _ERROR)},
-        "/v2/health/ready": {"get": _operation(anything, anything)},
-        "/v2/models/{model}": {"get": _operation(anything, _ERROR, parameters=model)},
-        "/v2/models/{model}/ready": {"get": _operation(anything, anything, parameters=model)},
+        "/v2": {"get": _operation(_ANYTHING, _ERROR)},
+        "/v2/health/live": {"get": _operation(_ANYTHING, _ERROR)},
+        "/v2/health/ready": {"get": _operation(ready, ready)},
+        "/v2/models/{model}": {"get": _operation(_ANYTHING, _ERROR, parameters=model)},
+        "/v2/models/{model}/ready": {"get": _operation(ready, _ANYTHING, parameters=model)},
         "/v2/models/{model}/infer": {"post": _operation(outputs, _ERROR, parameters=model, body=inputs)},
     }
 
 
-def _own() -> Json:
-    asked = _object({"q": _TEXT, "source": _TEXT, "target": _TEXT, "api_key": _TEXT}, required=["q", "target"])
-    return {
-        "/stream": {"post": _operation(_TEXT, _ERROR, body=asked, media="text/event-stream")},
-        "/ready": {"get": _operation(_object({"status": _TEXT}), _object({"status": _TEXT}))},
-        "/metrics": {"get": _operation(_TEXT, _ERROR, media="text/plain")},
-        "/openapi.json": {"get": _operation({"type": "object"}, _ERROR)},
+def _own(settings: Settings, languages: Languages) -> Json:
+    source, target = _one_of(*languages.sources, "auto"), _one_of(*languages.all_targets)
+    asked = _object({"q": _TEXT, "source": source, "target": target, "api_key": _TEXT}, required=["q", "target"])
+    status = _object({"status": _TEXT})
+    own = {
+        "/stream": {"post": _operation(None, _ERROR, body=asked)},
+        "/ready": {"get": _operation(status, status)},
+        "/openapi.json": {"get": _operation(_ANYTHING, _ERROR)},
     }
+    return own | ({"/metrics": {"get": _operation(_TEXT, _ERROR, media="text/plain")}} if settings.metrics else {})
 
 
-def _object(properties: Json, *, required: list[str] | None = None) -> Json:
-    """An object that has all of these, unless it is said which it must have."""
-    return {"type": "object", "properties": properties, "required": [*properties] if required is None else required}
-
-
-def _parameter(name: str, place: str) -> Json:
-    return {"name": name, "in": place, "required": place == "path", "schema": _TEXT}
+def _parameter(name: str, place: str, schema: Json) -> Json:
+    return {"name": name, "in": place, "required": place == "path", "schema": schema}
 
 
 def _operation(
@@ -182,6 +195,5 @@ def _operation(
     if parameters:
         operation["parameters"] = parameters
     if body is not None:
-        content = {"application/json": {"schema": body}}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
     return operation

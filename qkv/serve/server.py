@@ -33,9 +33,10 @@ def serve(settings: Settings) -> None:
     """Answers until a signal comes; raises `Stopped` then, when all that was accepted is done."""
     begin_telling(settings)
     keys = Keys.load(Path(settings.keys)) if settings.keys else Keys()
-    listener = _listener(settings)
     _allow_files(settings.connections)
-    raise Stopped("stopped; all that was accepted is done", code=128 + asyncio.run(_served(settings, keys, listener)))
+    with _listener(settings) as listener:
+        number = asyncio.run(_served(settings, keys, listener))
+    raise Stopped("stopped; all that was accepted is done", code=128 + number)
 
 
 async def _served(settings: Settings, keys: Keys, listener: socket.socket) -> int:

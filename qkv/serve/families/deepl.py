@@ -40,10 +40,8 @@ class DeepL(Family):
             Route("/v3/languages", self.endpoint(self.languages_with_roles), methods=["GET"]),
             Route("/v2/usage", self.endpoint(self.usage), methods=both),
             Route("/v2/glossary-language-pairs", self.endpoint(self.glossary_pairs), methods=["GET"]),
-            Route("/v2/glossaries", self.endpoint(self.list_glossaries), methods=["GET"]),
-            Route("/v2/glossaries", self.endpoint(self.add_glossary), methods=["POST"]),
-            Route(glossary, self.endpoint(self.glossary), methods=["GET"]),
-            Route(glossary, self.endpoint(self.remove_glossary), methods=["DELETE"]),
+            Route("/v2/glossaries", self.endpoint(self.glossaries), methods=["GET", "POST"]),
+            Route(glossary, self.endpoint(self.glossary), methods=["GET", "DELETE"]),
             Route(f"{glossary}/entries", self.endpoint(self.entries), methods=["GET"]),
         ]
 
@@ -138,10 +136,12 @@ class DeepL(Family):
         ]
         return JSONResponse({"supported_languages": pairs})
 
-    async def list_glossaries(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+    async def glossaries(self, asked: Asked, account: Account) -> Response:
+        if asked.request.method == "POST":
+            return self._add_glossary(asked, account)
         return JSONResponse({"glossaries": [_told(kept) for kept in self._glossaries.of(account.name)]})
 
-    async def add_glossary(self, asked: Asked, account: Account) -> Response:
+    def _add_glossary(self, asked: Asked, account: Account) -> Response:
         said = {name: asked.word(name) for name in ("name", "source_lang", "target_lang")}
         entries, kind = asked.texts("entries"), asked.word("entries_format") or "tsv"
         for name, value in said.items():
@@ -154,11 +154,11 @@ class DeepL(Family):
         return JSONResponse(_told(self._glossaries.add(account.name, said["name"] or "", direction, terms)), 201)
 
     async def glossary(self, asked: Asked, account: Account) -> Response:
-        return JSONResponse(_told(self._glossaries.get(account.name, asked.request.path_params["number"])))
-
-    async def remove_glossary(self, asked: Asked, account: Account) -> Response:
-        self._glossaries.remove(account.name, asked.request.path_params["number"])
-        return Response(status_code=204)
+        number = asked.request.path_params["number"]
+        if asked.request.method == "DELETE":
+            self._glossaries.remove(account.name, number)
+            return Response(status_code=204)
+        return JSONResponse(_told(self._glossaries.get(account.name, number)))
 
     async def entries(self, asked: Asked, account: Account) -> Response:
         kept = self._glossaries.get(account.name, asked.request.path_params["number"])

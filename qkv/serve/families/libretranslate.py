@@ -117,7 +117,7 @@ class LibreTranslate(Family):
 
     async def spec(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         # Clients know a server of this protocol by its title.
-        return JSONResponse(document(self.settings, title="LibreTranslate"))
+        return JSONResponse(document(self.settings, self.desk.languages, title="LibreTranslate"))
 
 
 _LEAST = 0.05

@@ -42,7 +42,7 @@ class Own(Family):
         return JSONResponse({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
 
     async def describe(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
-        return JSONResponse(document(self.settings))
+        return JSONResponse(document(self.settings, self.desk.languages))
 
     async def metrics(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         return PlainTextResponse(self.front.metrics.text(self.desk), media_type="text/plain; version=0.0.4")
