@@ -28,6 +28,7 @@ class Desk:
         self.languages = Languages(directions)
         self.settings = settings
         self.stopping = False
+        """Whether others should be asked from now on; whoever still comes is served."""
         self.queued_tokens = 0
         """Tokens of all that was accepted and is not done."""
         self.orders = 0
@@ -76,8 +77,6 @@ class Desk:
 
     def require_room(self, tokens: int = 0) -> None:
         """Refuses what could not be done soon: a queue in which work waits until nobody wants it helps nobody."""
-        if self.stopping:
-            raise Refusal("stopping", "The server is stopping; ask another one.", retry_after=1)
         # An order that is alone is let in whatever its size: its own limits hold for it.
         if self.queued_tokens and self.queued_tokens + tokens > self._room_for():
             message = "Slowdown: too much is waiting to be translated; try again later."
@@ -93,7 +92,7 @@ class Desk:
         """The language of a text: what is said, or what it looks like."""
         if order.source is not None:
             return Detected(self.languages.direction(order.source, order.target).source, 1.0)
-        target = self.languages.direction(order.target, order.target).target
+        target = self.languages.target(order.target)
         return next(one for one in self.detect(text) if self.languages.reaches(one.language, target))
 
     def _require_within_limits(self, order: Order) -> None:

@@ -155,4 +155,4 @@ def _told(message: Message) -> Message:
 
 
 def _restarting() -> Refusal:
-    return Refusal("stopping", "The server is getting its models ready; try again in a moment.", retry_after=2)
+    return Refusal("away", "The server is getting its models ready; try again in a moment.", retry_after=2)

@@ -103,17 +103,22 @@ class Languages:
 
     def direction(self, source: str, target: str) -> Direction:
         """The direction that two codes mean; from a language to itself, nothing is to be done."""
-        found = []
-        for code, name, some in ((source, "source", self.all), (target, "target", self.all_targets)):
-            known = self.known(code)
-            if known is None or known not in some:
-                raise Refusal("language", f"{code} is not supported", parameter=name)
-            found.append(known)
+        found = Direction(self._one_of(self.all, source, "source"), self.target(target))
         if not self.reaches(*found):
-            there = ", ".join(self.targets.get(found[0], [])) or "nothing"
+            there = ", ".join(self.targets.get(found.source, [])) or "nothing"
             message = f"{target} is not supported as a translation of {source}; it can become: {there}"
             raise Refusal("language", message, parameter="target")
-        return Direction(*found)
+        return found
+
+    def target(self, code: str) -> str:
+        """The language to translate to that a code means."""
+        return self._one_of(self.all_targets, code, "target")
+
+    def _one_of(self, some: list[str], code: str, name: str) -> str:
+        known = self.known(code)
+        if known is None or known not in some:
+            raise Refusal("language", f"{code} is not supported", parameter=name)
+        return known
 
     def reaches(self, source: str, target: str) -> bool:
         return source == target or target in self.targets.get(source, [])

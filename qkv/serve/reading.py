@@ -128,9 +128,9 @@ async def received(request: Request, *, buffers: Buffers, most_bytes: int, secon
     declared = request.headers.get("content-length", "0")
     if not declared.isascii() or not declared.isdigit():
         raise Refusal("bad", "Invalid request: Content-Length is not a number", close=True)
-    too_much = Refusal("too_much", f"Invalid request: the body exceeds the limit of {most_bytes} bytes", close=True)
+    too_large = Refusal("too_large", f"Invalid request: the body exceeds the limit of {most_bytes} bytes", close=True)
     if int(declared) > most_bytes:
-        raise too_much
+        raise too_large
     parts: list[bytes] = []
     size = 0
     try:
@@ -139,7 +139,7 @@ async def received(request: Request, *, buffers: Buffers, most_bytes: int, secon
                 buffers.take(len(part))
                 size += len(part)
                 if size > most_bytes:
-                    raise too_much
+                    raise too_large
                 parts.append(part)
     except TimeoutError as error:
         message = f"Invalid request: the body did not come within {seconds:g} seconds"

