@@ -143,7 +143,7 @@ def test_a_glossary_is_kept_used_and_removed(served: Served) -> None:
     assert (made.status, made.json["entry_count"], made.json["ready"]) == (201, 1, True)
     number = made.json["glossary_id"]
     assert served.get(f"/v2/glossaries/{number}/entries").body == b"koti\tkitty\n"
-    assert [one["glossary_id"] for one in served.get("/v2/glossaries").json["glossaries"]] == [number]
+    assert number in [one["glossary_id"] for one in served.get("/v2/glossaries").json["glossaries"]]
     asked = {"text": ["basa koti"], "source_lang": "EN", "target_lang": "FR", "glossary_id": number}
     assert "kitty" in served.post("/v2/translate", asked).json["translations"][0]["text"].lower()
     assert served.ask("DELETE", f"/v2/glossaries/{number}").status == 204
