@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import math
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 
 from qkv.serve.detecting import Detected, Detector
 from qkv.serve.engine import Engine
@@ -51,13 +51,16 @@ class Desk:
         by_source: dict[str, list[int]] = {}
         for number, one in enumerate(detected):
             by_source.setdefault(one.language, []).append(number)
-        answers: dict[int, Answer] = {}
         with self._admitted(order):
-            async with self._in_time():
-                for source, numbers in by_source.items():
-                    done = await self._from(source, [order.texts[number] for number in numbers], order)
-                    for number, (text, *others) in zip(numbers, done, strict=True):
-                        answers[number] = Answer(text, tuple(others), source, detected[number].confidence)
+            try:
+                async with asyncio.timeout(self.settings.deadline):
+                    answers: dict[int, Answer] = {}
+                    for source, numbers in by_source.items():
+                        done = await self._from(source, [order.texts[number] for number in numbers], order)
+                        for number, (text, *others) in zip(numbers, done, strict=True):
+                            answers[number] = Answer(text, tuple(others), source, detected[number].confidence)
+            except TimeoutError as error:
+                raise self._late() from error
         return [answers[number] for number in range(len(order.texts))]
 
     async def grow(self, order: Order) -> AsyncIterator[str]:
@@ -70,10 +73,12 @@ class Desk:
             if source == target:
                 yield text
                 return
-            async with self._in_time():
-                settled = dataclasses.replace(order, source=source, target=target, streamed=True)
-                async for more in self.engine.grow(settled):
+            settled = dataclasses.replace(order, source=source, target=target, streamed=True)
+            try:
+                async for more in self.engine.grow(settled, self.settings.deadline):
                     yield more
+            except TimeoutError as error:
+                raise self._late() from error
 
     def require_room(self, tokens: int = 0) -> None:
         """Refuses what could not be done soon: a queue in which work waits until nobody wants it helps nobody."""
@@ -131,13 +136,8 @@ class Desk:
             self.queued_tokens -= tokens
             self.orders -= 1
 
-    @asynccontextmanager
-    async def _in_time(self) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(self.settings.deadline):
-                yield
-        except TimeoutError as error:
-            self.given_up += 1
-            seconds = f"{self.settings.deadline:g} seconds"
-            message = f"The translation took longer than {seconds}; send less at once, or try again later."
-            raise Refusal("late", message, retry_after=self._wait()) from error
+    def _late(self) -> Refusal:
+        self.given_up += 1
+        seconds = f"{self.settings.deadline:g} seconds"
+        message = f"The translation took longer than {seconds}; send less at once, or try again later."
+        return Refusal("late", message, retry_after=self._wait())

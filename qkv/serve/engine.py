@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -63,10 +64,12 @@ class Engine:
             texts: list[list[str]] = _told(await answers.get())["texts"]
             return texts
 
-    async def grow(self, order: Order) -> AsyncIterator[str]:
-        """The parts of a translation as they come; whoever stops listening stops the work."""
+    async def grow(self, order: Order, seconds: float) -> AsyncIterator[str]:
+        """The parts of a translation as they come, in so many seconds; whoever stops listening stops the work."""
+        until = time.monotonic() + seconds
         with self._asked(order) as answers:
-            while "part" in (message := _told(await answers.get())):
+            # Parts may be asked for by one task after the other: a limit for all of them together is none of a task's.
+            while "part" in (message := _told(await asyncio.wait_for(answers.get(), until - time.monotonic()))):
                 yield message["part"]
 
     @contextmanager

@@ -78,7 +78,10 @@ def test_work_that_takes_too_long_is_given_up(exported: Path) -> None:
     with serving(exported, "--deadline", "0.05", "--batch-tokens", "256") as served:
         got = served.translate(LONG)
         assert (got.status, "retry-after" in got.headers) == (504, True)
-        assert served.metric("given_up_total") == 1
+        grown = served.post("/stream", {"q": LONG, "source": "en", "target": "fr"})
+        assert b"event: error" in grown.body or grown.status == 504
+        assert served.metric("given_up_total") == 2
+        assert eventually(lambda: served.metric("orders") == 0)
 
 
 @pytest.mark.parametrize("wait", [0.0, 0.02, 0.2])
