@@ -50,5 +50,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@rm -f $@
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --quiet pip
-	@$(BIN)/python -m pip install --quiet --quiet --editable '.[train,plot,tensorboard]' --group dev
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[train,plot,tensorboard,serve]' --group dev
 	@touch $@

@@ -24,6 +24,7 @@ from qkv.commands.export import add_export
 from qkv.commands.fetch import add_fetch
 from qkv.commands.reproduce import add_reproduce
 from qkv.commands.score import add_score
+from qkv.commands.serve import add_serve
 from qkv.commands.translate import add_translate
 from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, TextError
@@ -35,6 +36,7 @@ from qkv.storage import require_utf8
 
 _EXTRAS = {
     "torch": "train", "safetensors": "train", "sacrebleu": "train", "sacremoses": "train", "matplotlib": "plot",
+    "starlette": "serve", "uvicorn": "serve", "httptools": "serve", "py3langid": "serve",
 }  # fmt: skip
 
 
@@ -108,6 +110,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_translate,
         add_align,
         add_score,
+        add_serve,
         _add_evaluate,
         add_export,
         add_fetch,

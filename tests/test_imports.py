@@ -53,9 +53,10 @@ MAY_IMPORT = {
     "qkv.convert": "errors config",
     "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
     "qkv.plot": "errors",
+    "qkv.serve": "qkv errors progress storage text.cleaning text.glossary translate",
     "qkv.commands": (
         "errors storage progress config text.files text.glossary text.cleaning prepare engines export translate "
-        "fetch reproduce"
+        "fetch reproduce serve"
     ),
     "qkv.cli": (
         "qkv errors storage progress config recipes checkpoint prepare training distill evaluate fetch reproduce "
@@ -89,6 +90,7 @@ WITHOUT_TORCH = [
     "qkv.reproduce.experiments",
     "qkv.reproduce.report",
     "qkv.plot",
+    "qkv.serve",
     "qkv.commands",
     "qkv.cli",
 ]

@@ -72,7 +72,7 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
     metadata = metadata_of(wheel)
     assert (metadata["Name"], metadata["Version"]) == ("qkv", qkv.__version__)
     assert metadata["Requires-Python"] == ">=3.11"
-    assert {*metadata.get_all("Provides-Extra", [])} == {"train", "plot", "tensorboard"}
+    assert {*metadata.get_all("Provides-Extra", [])} == {"train", "plot", "tensorboard", "serve"}
     assert asked_for(metadata.get_all("Requires-Dist", [])) == CORE
 
 

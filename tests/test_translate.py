@@ -346,3 +346,12 @@ def test_on_a_cpu_a_loaded_model_is_laid_out_for_translating(toy_run: Path) -> N
     parts = [*model_of(Translator.load(toy_run, device="cpu")).modules()]
     assert any(isinstance(part, OrderedLinear) for part in parts)
     assert not any(isinstance(part, nn.Linear) for part in parts)
+
+
+def test_what_nobody_waits_for_comes_back_empty_and_the_others_as_ever(toy_run: Path) -> None:
+    translator = Translator.load(toy_run, device="cpu")
+    texts = ["abc", "defg", "hij"]
+    found = translator.translate(texts, abandoned=lambda number: number == 1)
+    alone = translator.translate(texts)
+    assert [one.text for one in found] == [alone[0].text, "", alone[2].text]
+    assert [one.complete for one in found] == [True, False, True]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -42,12 +42,14 @@ def beam_search(
     keep: int = 1,
     rules: Sequence[Rule | None] = (),
     coverage: Coverage | None = None,
+    abandoned: Callable[[int], bool] | None = None,
 ) -> list[list[Hypothesis]]:
     """The best `keep` hypotheses of each sentence, best first, that a beam of this width finds.
 
-    There is a rule, or None, for each sentence, or no rules at all; what they ask for is kept to.
+    There is a rule, or None, for each sentence, or no rules at all; what they ask for is kept to. A sentence that
+    `abandoned` says nobody waits for any more leaves at the next step, and has no hypothesis.
     """
-    beam = Beam(limits, width=width, penalty=penalty, keep=keep, rules=rules, coverage=coverage)
+    beam = Beam(limits, width=width, penalty=penalty, keep=keep, rules=rules, coverage=coverage, abandoned=abandoned)
     for _ in walk(engine, state, beam):
         pass
     return beam.best()
@@ -98,6 +100,7 @@ class Beam:
         keep: int = 1,
         rules: Sequence[Rule | None] = (),
         coverage: Coverage | None = None,
+        abandoned: Callable[[int], bool] | None = None,
     ) -> None:
         N = len(limits.longest)
         self.width = width
@@ -113,6 +116,9 @@ class Beam:
         self._crowded: set[int] = set()
         """Sentences with a rule for which something allowed was left out: what they find need not be the best."""
         self._coverage = coverage
+        self._abandoned = abandoned or (lambda _: False)
+        self._given_up: set[int] = set()
+        """Sentences that left because nobody waits for them."""
         self._found: list[list[_Found]] = [[] for _ in range(N)]
         # All hypotheses of a sentence would begin alike: it begins with one.
         self._score_NB: Floats = np.zeros((N, 1), dtype=np.float32)
@@ -137,16 +143,16 @@ class Beam:
         self._collect_ended(moves, ended_NC)
         self._collect_cut_off(now)
         alive = now.score_NB.tolist()
-        left = [n for n, sentence in enumerate(self.sentences.tolist()) if self._hopeful(sentence, alive[n])]
+        left = [n for n, sentence in enumerate(self.sentences.tolist()) if self._goes_on(sentence, alive[n])]
         self.sentences, self._score_NB = self.sentences[left], now.score_NB[left]
         self.token_R = now.token_NB[left].reshape(-1)
         hypotheses_NB: Integers = now.parent_NB + B * np.arange(N)[:, None]
         return hypotheses_NB[left].reshape(-1)
 
     def best(self) -> list[list[Hypothesis]]:
-        """The best of what was found, best first."""
+        """The best of what was found, best first; nothing where a sentence was given up."""
         for number, found in enumerate(self._found):
-            if not found:
+            if not found and number not in self._given_up:
                 if number in self._rules:
                     raise RuleError(number)
                 raise NotFiniteError
@@ -220,6 +226,15 @@ class Beam:
         if self._coverage is not None:
             found = found._replace(score=score - self._coverage.cost(sentence, self._looked(sentence, found)))
         self._found[sentence].append(found)
+
+    def _goes_on(self, sentence: int, alive: list[float]) -> bool:
+        if not self._hopeful(sentence, alive):
+            return False
+        if self._abandoned(sentence):
+            self._given_up.add(sentence)
+            self._found[sentence].clear()
+            return False
+        return True
 
     def _hopeful(self, sentence: int, alive: list[float]) -> bool:
         """Whether something alive can still be among the best."""

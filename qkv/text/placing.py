@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from qkv.text.tags import Tag, Tagged, is_stray
@@ -26,13 +26,17 @@ _WORD = re.compile(r"\S+")
 _NOWHERE = Span(0, 0)
 
 
-def put_tags(translation: str, tagged: Tagged, alignment: Alignment) -> str:
-    """The translation with every tag of its source, each where the alignment says, or else about where it stood."""
+def put_tags(translation: str, tagged: Tagged, alignment: Alignment, *, write: Callable[[str], str] = str) -> str:
+    """The translation with every tag of its source, each where the alignment says, or else about where it stood.
+
+    `write` says how text is written between tags: HTML has entities for some characters.
+    """
     if not tagged.tags:
-        return translation
+        return write(translation)
     source, target, runs = _aligned_units(tagged, translation, alignment)
     placed = _emitted(_tree(tagged, source), _Places(len(target), runs))
-    return "".join(_inserted(translation, target, tagged, source, placed))
+    parts = _inserted(translation, target, tagged, source, placed)
+    return "".join(part if is_tag else write(part) for part, is_tag in parts)
 
 
 def by_words(source: str, target: str, pairs: Iterable[tuple[int, int]]) -> list[tuple[Span, Span]]:
@@ -254,8 +258,8 @@ def _emitted(root: _Node, places: _Places) -> Iterator[tuple[int, int]]:
 
 def _inserted(
     translation: str, target: Sequence[Span], tagged: Tagged, source: Sequence[Span], placed: Iterable[tuple[int, int]]
-) -> Iterator[str]:
-    """The parts of the translation and the tags between them."""
+) -> Iterator[tuple[str, bool]]:
+    """The parts of the translation and the tags between them, each with whether it is a tag."""
     source_gaps, target_gaps = _gaps(source, len(tagged.plain)), _gaps(target, len(translation))
     _, source_ends = _edges(source)
     position = 0
@@ -263,8 +267,8 @@ def _inserted(
         start, end = target_gaps[slot]
         tags = [tagged.tags[number] for number, _ in group]
         if translation[start:end] == " " and any(tag.stands_for_space for tag in tags):
-            yield translation[position:start]
-            yield from (tag.text for tag in tags)
+            yield translation[position:start], False
+            yield from ((tag.text, True) for tag in tags)
             position = end
             continue
         for tag in tags:
@@ -274,10 +278,10 @@ def _inserted(
             else:
                 place = start if _leans_left(tag, gap) else end
             place = max(place, position)
-            yield translation[position:place]
-            yield tag.text
+            yield translation[position:place], False
+            yield tag.text, True
             position = place
-    yield translation[position:]
+    yield translation[position:], False
 
 
 def _gaps(units: Sequence[Span], length: int) -> list[Span]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from qkv.text.protect import TAG
@@ -15,6 +16,8 @@ _NAME = re.compile(r"</?([A-Za-z0-9][^\s/>]*)")
 _LINE_BREAK = re.compile(f"[{LINE_BREAKS}]")
 # These part the words that they stand between; others, such as those of H<sub>2</sub>O, do not.
 _PARTING = re.compile(r"br|p|div|[uod]l|li|d[td]|t[dhr]|table|hr|h[1-6]|option|section|article")
+# What these hold is for machines.
+_NO_TEXT = ("script", "style")
 
 _OUTSIDE = " "
 """What is outside the text is as good as white space."""
@@ -38,10 +41,12 @@ class Tagged(NamedTuple):
     tags: tuple[Tag, ...]
 
 
-def take_tags(text: str) -> Tagged:
-    """The text without its tags; of white space on both sides of one, that on one side goes with it."""
-    found = [match[0] for match in _TAG.finditer(text)]
-    between = _TAG.split(text)
+def take_tags(text: str, *, whole: Collection[str] = ()) -> Tagged:
+    """The text without its tags; of white space on both sides of one, that on one side goes with it.
+
+    Elements with one of the names in `whole` are like a single tag, with all that is in them.
+    """
+    found, between = _found(text, {name.lower() for name in whole})
     partners = _partners(found)
     tags: list[Tag] = []
     position = 0
@@ -60,6 +65,52 @@ def take_tags(text: str) -> Tagged:
         before = (before + between[number])[-1]
         tags.append(Tag(trail + tag + lead, position, partners[number], stands_for_space))
     return Tagged("".join(between), tuple(tags))
+
+
+def take_html_tags(text: str, *, whole: Collection[str] = ()) -> Tagged:
+    """The same of HTML: between tags, the plain text has the characters that entities stand for."""
+    taken = take_tags(text, whole={*whole, *_NO_TEXT})
+    plain = ""
+    tags = []
+    position = 0
+    for tag in taken.tags:
+        plain += html.unescape(taken.plain[position : tag.position])
+        position = tag.position
+        tags.append(tag._replace(position=len(plain)))
+    return Tagged(plain + html.unescape(taken.plain[position:]), tuple(tags))
+
+
+def write_html(text: str) -> str:
+    """Text as it stands between the tags of HTML: what could be read as a tag or an entity is written as one."""
+    return html.escape(text, quote=False)
+
+
+def _found(text: str, whole: Collection[str]) -> tuple[list[str], list[str]]:
+    """The tags, and what stands before, between and after them."""
+    found: list[str] = []
+    between: list[str] = []
+    position = 0
+    unclosed: set[str] = set()
+    for match in _TAG.finditer(text):
+        start, end = match.span()
+        if start < position:
+            continue
+        name = _name(match[0])
+        if name in whole and name not in unclosed and _opens(match[0]):
+            closing = re.compile(rf"</{re.escape(name)}\s*>", re.IGNORECASE).search(text, end)
+            if closing is None:
+                # Nobody looks for it again: a text full of such tags would take for ever.
+                unclosed.add(name)
+            else:
+                end = closing.end()
+        between.append(text[position:start])
+        found.append(text[start:end])
+        position = end
+    return found, [*between, text[position:]]
+
+
+def _opens(tag: str) -> bool:
+    return not tag.startswith("</") and not tag.endswith("/>")
 
 
 def _characters_behind(parts: Sequence[str]) -> list[str]:
@@ -109,4 +160,5 @@ def is_stray(tag: Tag) -> bool:
 
 
 def _may_have_partner(tag: str) -> bool:
-    return bool(_name(tag)) and not tag.endswith("/>")
+    # An element that was taken whole has its end in it.
+    return bool(_name(tag)) and not tag.endswith("/>") and "</" not in tag[1:]

@@ -1,7 +1,7 @@
 """Translating text with a trained run: `Translator.load("run").translate(["Hello."])`."""
 
 from qkv.search.sample import Sampling
-from qkv.translate.document import Document, translate_document
+from qkv.translate.document import Document, Markup, Parted, part, translate_document
 from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
 from qkv.translate.stream import Stream
 from qkv.translate.terms import terms_of
@@ -11,7 +11,9 @@ from qkv.translate.translator import Translator
 __all__ = [
     "Controls",
     "Document",
+    "Markup",
     "Mbr",
+    "Parted",
     "Precision",
     "Rerank",
     "Sampling",
@@ -19,6 +21,7 @@ __all__ = [
     "Terms",
     "Translation",
     "Translator",
+    "part",
     "terms_of",
     "translate_document",
 ]

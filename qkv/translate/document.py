@@ -6,19 +6,36 @@ words that their words became.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from qkv.text.placing import put_tags
 from qkv.text.sentences import Pieces, split
-from qkv.text.tags import Tagged, take_tags
+from qkv.text.tags import Tagged, take_html_tags, take_tags, write_html
 from qkv.text.words import Span, words
 from qkv.translate.options import Terms
 from qkv.translate.translation import Translation
 
 if TYPE_CHECKING:
     from qkv.translate.translator import Translator
+
+
+Markup = Literal["none", "tags", "html"]
+
+
+class _Reading(NamedTuple):
+    """How the tags of a text are taken out, and how text is written between them."""
+
+    take: Callable[[str, Collection[str]], Tagged]
+    write: Callable[[str], str]
+
+
+_MARKUP: dict[Markup, _Reading] = {
+    "none": _Reading(lambda text, _: Tagged(text, ()), str),
+    "tags": _Reading(lambda text, whole: take_tags(text, whole=whole), str),
+    "html": _Reading(lambda text, whole: take_html_tags(text, whole=whole), write_html),
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +45,49 @@ class Document:
     text: str
     sentences: tuple[str, ...]
     translations: tuple[Translation, ...]
+
+
+@dataclass(frozen=True)
+class Parted:
+    """A text as sentences that a translator can take, and as what they are put together with again."""
+
+    pieces: Pieces
+    tagged: Tagged
+    markup: Markup
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return self.pieces.sentences
+
+    @property
+    def aligned(self) -> bool:
+        """Whether the translations have to tell which words they came from."""
+        return bool(self.tagged.tags)
+
+    def joined(self, translations: Sequence[Translation]) -> str:
+        """The text with these translations in the places of its sentences."""
+        joined = self.pieces.join([one.text for one in translations])
+        write = _MARKUP[self.markup].write
+        return put_tags(joined, self.tagged, _links(self.pieces, translations), write=write)
+
+
+def part(
+    translator: Translator,
+    text: str,
+    *,
+    language: str | None = None,
+    markup: Markup = "none",
+    untouched: Collection[str] = (),
+) -> Parted:
+    """Cuts a text of any length into sentences; its language, by default the model's source, says how they end.
+
+    Elements of the markup whose names are in `untouched` stay as they are, with all that is in them.
+    """
+    tagged = _MARKUP[markup].take(text, untouched)
+    # The end of a source is a token too.
+    limit = translator.longest_source - 1
+    pieces = split(tagged.plain, language or translator.source_language).within(limit, translator.measure)
+    return Parted(pieces, tagged, markup)
 
 
 def translate_document(
@@ -42,25 +102,18 @@ def translate_document(
 ) -> Document:
     """Translates a text of any length; `how` is what `Translator.translate` takes.
 
-    The source's language, by default the one the model was trained on, says how sentences end. With `tags`, inline
-    tags are carried to where their words went. `terms` says what the translation of each sentence has to keep to.
+    With `tags`, inline tags are carried to where their words went. `terms` says what the translation of each sentence
+    has to keep to.
     """
-    tagged = take_tags(text) if tags else Tagged(text, ())
-    # The end of a source is a token too.
-    limit = translator.longest_source - 1
-    pieces = split(tagged.plain, language or translator.source_language).within(limit, translator.measure)
+    parted = part(translator, text, language=language, markup="tags" if tags else "none")
     translations = translator.translate(
-        pieces.sentences,
-        align=tags,
-        terms=None if terms is None else [terms(sentence) for sentence in pieces.sentences],
+        parted.sentences,
+        align=parted.aligned,
+        terms=None if terms is None else [terms(sentence) for sentence in parted.sentences],
         progress=progress,
         **how,
     )
-    written = [one.text for one in translations]
-    joined = pieces.join(written)
-    if tags:
-        joined = put_tags(joined, tagged, _links(pieces, translations))
-    return Document(joined, pieces.sentences, tuple(translations))
+    return Document(parted.joined(translations), parted.sentences, tuple(translations))
 
 
 def _links(pieces: Pieces, translations: Sequence[Translation]) -> list[tuple[Span, Span]]:

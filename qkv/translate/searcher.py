@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +36,8 @@ class Searcher:
     wording: Wording
     search: SearchConfig
     whole: WholeSearch | None = None
+    abandoned: Callable[[int], bool] | None = None
+    """Whether nobody waits any more for the text of this number: a beam gives it up, and finds nothing for it."""
 
     def batches(self, asked: Sequence[Asked], *, rows: int) -> Iterator[list[Asked]]:
         """What is looked for together, each sentence in so many rows."""
@@ -90,7 +92,7 @@ class Searcher:
     def _step_by_step(
         self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool
     ) -> list[list[Hypothesis]]:
-        coverage = _coverage(asked, controls)
+        coverage, abandoned = _coverage(asked, controls), self.abandoned
         with _numbered(asked):
             return beam_search(
                 self.engine,
@@ -101,6 +103,7 @@ class Searcher:
                 keep=keep,
                 rules=[one.rule for one in asked],
                 coverage=coverage,
+                abandoned=None if abandoned is None else lambda sentence: abandoned(asked[sentence].number),
             )
 
     def draw(

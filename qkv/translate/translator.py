@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from qkv.models.encoder_decoder import EncoderDecoder
 
 _EMPTY = Translation("", 0.0, complete=True)
+_GIVEN_UP = Translation("", -math.inf, complete=False)
 _TEXTS = 2000
 _FOR_MBR = Sampling(epsilon=0.02)
 """What is drawn to be compared: no token that is hardly ever right (Freitag et al., 2023)."""
@@ -170,6 +171,7 @@ class Translator:
         controls: Controls | None = None,
         align: bool = False,
         progress: Callable[[int], None] | None = None,
+        abandoned: Callable[[int], bool] | None = None,
     ) -> list[Translation]:
         """One translation for each text, in order; an empty text stays empty.
 
@@ -177,7 +179,8 @@ class Translator:
         numbers that depend on the seed and the text alone; `mbr` draws many and takes the one most like the others;
         `rerank` asks a second model about what the beam found; each translation begins with its one of the `prefixes`,
         and keeps to its one of the `terms`, which leaves what keeps to them by itself as it is; `align` tells which
-        words of the source its words came from.
+        words of the source its words came from. `abandoned` is asked before each step of a search whether nobody waits
+        for the text of this number any more: such a text is given up, and comes back empty and not complete.
         """
         require_texts(texts, "texts")
         if prefixes is not None:
@@ -185,7 +188,7 @@ class Translator:
             require_as_many(len(texts), "texts", len(prefixes), "prefixes")
         if terms is not None:
             require_as_many(len(texts), "texts", len(terms), "terms, or None,")
-        searcher = self._searcher(beam=beam, length_penalty=length_penalty)
+        searcher = dataclasses.replace(self._searcher(beam=beam, length_penalty=length_penalty), abandoned=abandoned)
         search = searcher.search
         controls = controls or Controls()
         if mbr is not None:
@@ -233,6 +236,11 @@ class Translator:
     def measure(self, text: str) -> int:
         """How many tokens a text is read in, its end left out."""
         return len(self.tokenizer.encode(normalise(text)))
+
+    @property
+    def beam(self) -> int:
+        """How wide it searches where nobody asks for another width."""
+        return self._search.beam
 
     @property
     def longest_source(self) -> int:
@@ -306,6 +314,8 @@ def _for(number: int, prefixes: Sequence[str] | None, terms: Sequence[Terms | No
 
 
 def _with_alternatives(ranked: list[Translation]) -> Translation:
+    if not ranked:
+        return _GIVEN_UP
     best, *others = ranked
     return dataclasses.replace(best, alternatives=tuple(others))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from qkv.search.beam import beam_search
@@ -148,3 +150,21 @@ def test_the_papers_penalty_is_that_of_wu_and_others() -> None:
     assert paper_penalty(0.6)(7) == pytest.approx(((5 + 7) / (5 + 1)) ** 0.6)
     assert paper_penalty(0.6)(1) == 1
     assert paper_penalty(0.0)(50) == 1
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_sentence_that_nobody_waits_for_leaves_and_changes_nothing_for_the_others(width: int) -> None:
+    model, asked = MadeUp(7, end_bonus=-9.0), []
+
+    def abandoned(sentence: int) -> bool:
+        asked.append(sentence)
+        return sentence == 3 and asked.count(3) == 2
+
+    def search(abandoned: Callable[[int], bool] | None) -> list[list[Hypothesis]]:
+        rules, penalty = limits(*[6] * 5), paper_penalty(0.6)
+        return beam_search(model, Prefixes.of(*range(5)), rules, width=width, penalty=penalty, abandoned=abandoned)
+
+    whole, found = search(None), search(abandoned)
+    assert (found[3], asked.count(3)) == ([], 2)
+    for sentence in (0, 1, 2, 4):
+        same(found[sentence], whole[sentence])

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qkv.text.placing import by_words, put_tags
-from qkv.text.tags import take_tags
+from qkv.text.tags import take_html_tags, take_tags, write_html
 from qkv.text.words import Span, words
 
 TAG = re.compile(r"<[^<>]*>")
@@ -142,3 +142,26 @@ def test_time_is_linear_whatever_the_tags(part: str) -> None:
     assert put_tags(tagged.plain, tagged, [(span, span) for span in spans]) == text
     put_tags("x " * 5_000, tagged, [])
     assert time.perf_counter() - started < 30
+
+
+def test_entities_of_html_are_read_as_characters_and_written_as_entities() -> None:
+    tagged = take_html_tags("Fish &amp; <b>&lt;script&gt;</b> caf&eacute;")
+    assert tagged.plain == "Fish & <script> café"
+    assert [(tag.text, tag.position) for tag in tagged.tags] == [("<b>", 7), ("</b>", 15)]
+    same = [(span, span) for span in words(tagged.plain)]
+    assert put_tags(tagged.plain, tagged, same, write=write_html) == "Fish &amp; <b>&lt;script&gt;</b> café"
+    assert put_tags("a < b", take_html_tags("x"), [], write=write_html) == "a &lt; b"
+
+
+def test_an_element_that_is_taken_whole_is_one_tag() -> None:
+    tagged = take_tags('Keep <x id="1">no <b>words</b></x> of <x/> it.', whole=["X"])
+    assert tagged.plain == "Keep of it."
+    assert [tag.text.strip() for tag in tagged.tags] == ['<x id="1">no <b>words</b></x>', "<x/>"]
+    assert [tag.partner for tag in tagged.tags] == [None, None]
+    assert take_html_tags("a<script>b < c</script>d").plain == "ad"
+
+
+def test_elements_that_never_end_take_no_time() -> None:
+    begun = time.monotonic()
+    assert take_tags("<x>" * 100_000, whole=["x"]).plain == ""
+    assert time.monotonic() - begun < 5

@@ -1,0 +1,143 @@
+"""The desk: the one call behind all protocols. It takes what can be done in time, and sees to it that it is."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+
+from qkv.serve.detecting import Detected, Detector
+from qkv.serve.engine import Engine
+from qkv.serve.languages import Direction, Languages
+from qkv.serve.orders import Answer, Order
+from qkv.serve.refusals import Refusal
+from qkv.serve.settings import Settings
+
+_CHARACTERS_A_TOKEN = 3
+"""About: nobody waits here for a text to be cut into tokens."""
+_LONGEST_RETRY = 60
+
+
+class Desk:
+    """Takes orders, and sends those away that would have to wait for too long."""
+
+    def __init__(self, engine: Engine, directions: Sequence[Direction], settings: Settings) -> None:
+        self.engine = engine
+        self.languages = Languages(directions)
+        self.settings = settings
+        self.stopping = False
+        """Whether others should be asked from now on; whoever still comes is served."""
+        self.queued_tokens = 0
+        """Tokens of all that was accepted and is not done."""
+        self.orders = 0
+        """How many orders those are."""
+        self.given_up = 0
+        self._detector = Detector(self.languages.all)
+
+    @property
+    def ready(self) -> bool:
+        return self.engine.alive and not self.stopping
+
+    def detect(self, text: str) -> list[Detected]:
+        """The languages that a text may be in, likeliest first."""
+        return self._detector.ranked(text)
+
+    async def translate(self, order: Order) -> list[Answer]:
+        """The texts of an order, translated; raises `Refusal` where that cannot be."""
+        self._require_within_limits(order)
+        detected = [self._source(order, text) for text in order.texts]
+        by_source: dict[str, list[int]] = {}
+        for number, one in enumerate(detected):
+            by_source.setdefault(one.language, []).append(number)
+        with self._admitted(order):
+            try:
+                async with asyncio.timeout(self.settings.deadline):
+                    answers: dict[int, Answer] = {}
+                    for source, numbers in by_source.items():
+                        done = await self._from(source, [order.texts[number] for number in numbers], order)
+                        for number, (text, *others) in zip(numbers, done, strict=True):
+                            answers[number] = Answer(text, tuple(others), source, detected[number].confidence)
+            except TimeoutError as error:
+                raise self._late() from error
+        return [answers[number] for number in range(len(order.texts))]
+
+    async def grow(self, order: Order) -> AsyncIterator[str]:
+        """The greedy translation of one text as it grows; whoever stops listening stops it."""
+        self._require_within_limits(order)
+        (text,) = order.texts
+        source = self._source(order, text).language
+        target = self.languages.direction(source, order.target).target
+        with self._admitted(order):
+            if source == target:
+                yield text
+                return
+            settled = dataclasses.replace(order, source=source, target=target, streamed=True)
+            try:
+                async for more in self.engine.grow(settled, self.settings.deadline):
+                    yield more
+            except TimeoutError as error:
+                raise self._late() from error
+
+    def require_room(self, tokens: int = 0) -> None:
+        """Refuses what could not be done soon: a queue in which work waits until nobody wants it helps nobody."""
+        # An order that is alone is let in whatever its size: its own limits hold for it.
+        if self.queued_tokens and self.queued_tokens + tokens > self._room_for():
+            message = "Slowdown: too much is waiting to be translated; try again later."
+            raise Refusal("busy", message, retry_after=self._wait())
+
+    async def _from(self, source: str, texts: list[str], order: Order) -> list[list[str]]:
+        target = self.languages.direction(source, order.target).target
+        if source == target:
+            return [[text] for text in texts]
+        return await self.engine.translate(dataclasses.replace(order, texts=texts, source=source, target=target))
+
+    def _source(self, order: Order, text: str) -> Detected:
+        """The language of a text: what is said, or what it looks like."""
+        if order.source is not None:
+            return Detected(self.languages.direction(order.source, order.target).source, 1.0)
+        target = self.languages.target(order.target)
+        return next(one for one in self.detect(text) if self.languages.reaches(one.language, target))
+
+    def _require_within_limits(self, order: Order) -> None:
+        settings = self.settings
+        if len(order.texts) > settings.request_texts:
+            message = f"Invalid request: {len(order.texts)} texts exceed the limit of {settings.request_texts}"
+            raise Refusal("too_much", message, parameter="text")
+        characters = sum(map(len, order.texts))
+        if characters > settings.request_characters:
+            limit = settings.request_characters
+            message = f"Invalid request: request ({characters}) exceeds text limit ({limit})"
+            raise Refusal("too_much", message, parameter="text")
+
+    def _room_for(self) -> int:
+        """How many tokens may wait: what is done in a few seconds, and two batches whatever the speed."""
+        settings = self.settings
+        return min(settings.queue_tokens, max(int(self._speed * settings.queue_seconds), 2 * settings.batch_tokens))
+
+    @property
+    def _speed(self) -> float:
+        return sum(pace.tokens_a_second for pace in self.engine.paces)
+
+    def _wait(self) -> int:
+        """Seconds until what is queued now should be done."""
+        return max(1, min(_LONGEST_RETRY, math.ceil(self.queued_tokens / self._speed))) if self._speed else 1
+
+    @contextmanager
+    def _admitted(self, order: Order) -> Iterator[None]:
+        tokens = sum(len(text) // _CHARACTERS_A_TOKEN + 1 for text in order.texts)
+        self.require_room(tokens)
+        self.queued_tokens += tokens
+        self.orders += 1
+        try:
+            yield
+        finally:
+            self.queued_tokens -= tokens
+            self.orders -= 1
+
+    def _late(self) -> Refusal:
+        self.given_up += 1
+        seconds = f"{self.settings.deadline:g} seconds"
+        message = f"The translation took longer than {seconds}; send less at once, or try again later."
+        return Refusal("late", message, retry_after=self._wait())

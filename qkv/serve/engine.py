@@ -1,0 +1,161 @@
+"""The engine as the process that talks to clients sees it: another process, which is begun anew if it should die."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import Any
+
+from qkv.errors import QkvError
+from qkv.serve.languages import Direction
+from qkv.serve.orders import HEAD, Order, as_message, length, packed
+from qkv.serve.refusals import Refusal
+from qkv.serve.room import Pace
+from qkv.serve.settings import Settings
+from qkv.serve.telling import LOG
+
+_BEFORE_NEXT = 1.0
+"""Seconds before a process that died is begun anew."""
+
+Message = dict[str, Any]
+
+
+class Engine:
+    """A process that translates; orders and answers travel over a socket that no other process has."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._waiting: dict[int, asyncio.Queue[Message]] = {}
+        self._number = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self.paces: list[Pace] = []
+        """What each of its rooms has done."""
+
+    @property
+    def alive(self) -> bool:
+        return self._writer is not None
+
+    async def begin(self) -> list[Direction]:
+        """Starts the process and gives the directions that it has; what it cannot load is told by a `QkvError`."""
+        reader, directions = await self._start()
+        self._listening = asyncio.create_task(self._listen(reader))
+        return directions
+
+    async def end(self) -> None:
+        """Ends the process; it has nothing left to do."""
+        if self._listening is not None:
+            self._listening.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._listening
+        self._leave()
+
+    async def translate(self, order: Order) -> list[list[str]]:
+        """For each text its translation, and others; whoever stops waiting stops the work."""
+        with self._asked(order) as answers:
+            texts: list[list[str]] = _told(await answers.get())["texts"]
+            return texts
+
+    async def grow(self, order: Order, seconds: float) -> AsyncIterator[str]:
+        """The parts of a translation as they come, in so many seconds; whoever stops listening stops the work."""
+        until = time.monotonic() + seconds
+        with self._asked(order) as answers:
+            # Parts may be asked for by one task after the other: a limit for all of them together is none of a task's.
+            while "part" in (message := _told(await asyncio.wait_for(answers.get(), until - time.monotonic()))):
+                yield message["part"]
+
+    @contextmanager
+    def _asked(self, order: Order) -> Iterator[asyncio.Queue[Message]]:
+        """All that is said about an order, the last of it without a `part`."""
+        if self._writer is None:
+            raise _restarting()
+        self._number += 1
+        number = self._number
+        self._waiting[number] = asyncio.Queue()
+        self._writer.write(packed(as_message(number, order)))
+        try:
+            yield self._waiting[number]
+        finally:
+            # It is still there where the last word has not come: nobody waits for that any more.
+            if self._waiting.pop(number, None) is not None and self._writer is not None:
+                self._writer.write(packed({"number": number}))
+
+    async def _start(self) -> tuple[asyncio.StreamReader, list[Direction]]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", "qkv.serve.worker", str(theirs.fileno())]
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        reader, writer = await asyncio.open_connection(sock=ours)
+        writer.write(packed({"settings": asdict(self._settings)}))
+        first = await _message(reader) or {"error": "the process that translates ended before it had begun", "code": 4}
+        self._writer = writer
+        if "error" in first:
+            self._leave()
+            error = QkvError(first["error"])
+            error.exit_code = first["code"]
+            raise error
+        return reader, [Direction(*pair) for pair in first["directions"]]
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        while True:
+            while (message := await _message(reader)) is not None:
+                if "paces" in message:
+                    self.paces = [Pace(**pace) for pace in message["paces"]]
+                number = message["number"]
+                answers = self._waiting.get(number) if "part" in message else self._waiting.pop(number, None)
+                if answers is not None:
+                    answers.put_nowait(message)
+            reader = await self._restarted()
+
+    async def _restarted(self) -> asyncio.StreamReader:
+        """A new process in place of the one that died; those who waited for that one are told."""
+        while True:
+            self._leave()
+            while self._waiting:
+                self._waiting.popitem()[1].put_nowait({"lost": True})
+            LOG.error("the process that translates died; it is begun anew")
+            await asyncio.sleep(_BEFORE_NEXT)
+            with suppress(QkvError, OSError):
+                reader, _ = await self._start()
+                return reader
+
+    def _leave(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.5)
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+async def _message(reader: asyncio.StreamReader) -> Message | None:
+    """The next message; None where there will be none."""
+    try:
+        content = await reader.readexactly(length(await reader.readexactly(HEAD)))
+    except (asyncio.IncompleteReadError, OSError):
+        return None
+    message: Message = json.loads(content)
+    return message
+
+
+def _told(message: Message) -> Message:
+    if "lost" in message:
+        raise _restarting()
+    if "error" in message:
+        raise Refusal("failed", "The server failed; this is a fault of its own.")
+    return message
+
+
+def _restarting() -> Refusal:
+    return Refusal("away", "The server is getting its models ready; try again in a moment.", retry_after=2)

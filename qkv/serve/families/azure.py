@@ -1,0 +1,141 @@
+"""Azure's Translator: version 3.0, and that of 2026-06-06, which has another body for the same addresses."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from qkv.serve.families.family import Family
+from qkv.serve.keys import Account
+from qkv.serve.languages import language
+from qkv.serve.orders import Answer, Order
+from qkv.serve.reading import Asked, whole_characters
+from qkv.serve.refusals import Refusal
+from qkv.translate import Markup
+
+_KINDS: dict[str, Markup] = {"plain": "none", "html": "html"}
+_OLD = "3.0"
+
+
+class Azure(Family):
+    name = "azure"
+    statuses = {"key_wrong": 401, "too_much": 400, "quota": 403}
+
+    def routes(self) -> list[Route]:
+        # All its addresses are LibreTranslate's too: the application shares them out.
+        return []
+
+    def key(self, asked: Asked) -> str | None:
+        headers = asked.request.headers
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        return headers.get("ocp-apim-subscription-key") or (token if scheme.lower() == "bearer" else None)
+
+    def error(self, status: int, refusal: Refusal) -> Any:
+        # The first three digits are the status.
+        return {"error": {"code": status * 1000, "message": refusal.message}}
+
+    async def translate_texts(self, asked: Asked, account: Account) -> Response:
+        if asked.word("api-version") == _OLD:
+            return await self._old(asked, account)
+        return await self._new(asked, account)
+
+    async def _old(self, asked: Asked, account: Account) -> Response:
+        entries = _entries(asked.document)
+        targets = [str(one) for one in asked.values("to")]
+        if not targets:
+            raise Refusal("bad", "The 'to' parameter is missing.", parameter="to")
+        texts = [_text(entry) for entry in entries]
+        source = asked.word("from") or None
+        markup = _markup(asked.word("textType"))
+        self._require_few(targets)
+        orders = [self.translate(account, Order(texts, source, target, markup)) for target in targets]
+        by_target = await asyncio.gather(*orders)
+        told = []
+        for number in range(len(texts)):
+            answers = [some[number] for some in by_target]
+            translations = [
+                {"text": answer.text, "to": target} for answer, target in zip(answers, targets, strict=True)
+            ]
+            told.append(_detected(answers[0], source) | {"translations": translations})
+        return JSONResponse(told)
+
+    async def _new(self, asked: Asked, account: Account) -> Response:
+        entries = _entries(asked.document.get("inputs") if isinstance(asked.document, dict) else None)
+        orders = []
+        for entry in entries:
+            targets = [_word(one, "language") for one in _entries(entry.get("targets"))]
+            self._require_few(targets)
+            source, markup = _word(entry, "language") or None, _markup(_word(entry, "textType"))
+            orders.append([Order([_text(entry)], source, target or "", markup) for target in targets])
+        found = await asyncio.gather(*(self.translate(account, one) for some in orders for one in some))
+        left = iter(found)
+        told = []
+        for some in orders:
+            answers = [next(left)[0] for _ in some]
+            translations = [
+                {"language": order.target, "text": one.text} for order, one in zip(some, answers, strict=True)
+            ]
+            told.append(_detected(answers[0], some[0].source) | {"translations": translations})
+        return JSONResponse({"value": told})
+
+    def _require_few(self, targets: list[Any]) -> None:
+        if len(targets) > len(self.desk.languages.all_targets):
+            raise Refusal("bad", "There are more targets than languages.", parameter="to")
+
+    async def detect(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+        told = []
+        for entry in _entries(asked.document)[: self.settings.request_texts]:
+            found = self.desk.detect(_text(entry))[0]
+            told.append(
+                {
+                    "language": found.language,
+                    "score": round(found.confidence, 4),
+                    "isTranslationSupported": found.language in self.desk.languages.sources,
+                    "isTransliterationSupported": False,
+                }
+            )
+        return JSONResponse(told)
+
+    async def languages(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+        told = {}
+        for code in self.desk.languages.all:
+            found = language(code)
+            direction = "rtl" if found.right_to_left else "ltr"
+            told[code] = {"name": found.name, "nativeName": found.own_name, "dir": direction, "models": ["qkv"]}
+        return JSONResponse({"translation": told})
+
+
+def _entries(document: Any) -> list[dict[str, Any]]:
+    if not isinstance(document, list) or not document or not all(isinstance(one, dict) for one in document):
+        raise Refusal("bad", "The body of the request is not valid JSON of this version.")
+    return document
+
+
+def _text(entry: dict[str, Any]) -> str:
+    text = entry.get("Text", entry.get("text"))
+    if not isinstance(text, str):
+        raise Refusal("bad", "The body of the request has an entry without a text.", parameter="text")
+    return whole_characters(text)
+
+
+def _word(entry: dict[str, Any], name: str) -> str | None:
+    word = entry.get(name)
+    if word is not None and not isinstance(word, str):
+        raise Refusal("bad", f"{name} must be a text.", parameter=name)
+    return word
+
+
+def _markup(kind: str | None) -> Markup:
+    kind = (kind or "plain").lower()
+    if kind not in _KINDS:
+        raise Refusal("bad", f"The textType {kind!r} is neither plain nor html.", parameter="textType")
+    return _KINDS[kind]
+
+
+def _detected(answer: Answer, source: str | None) -> dict[str, Any]:
+    if source is not None:
+        return {}
+    return {"detectedLanguage": {"language": answer.source, "score": round(answer.confidence, 4)}}

@@ -1,0 +1,182 @@
+"""DeepL's protocol, version 2: texts, languages, usage and glossaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from qkv.serve.families.family import Family, Front
+from qkv.serve.glossaries import Glossaries, Kept, read_entries, write_entries
+from qkv.serve.keys import Account
+from qkv.serve.languages import language
+from qkv.serve.orders import Order
+from qkv.serve.reading import Asked
+from qkv.serve.refusals import Refusal
+from qkv.translate import Markup
+
+_TAGS: dict[str, Markup] = {"": "none", "xml": "tags", "html": "html"}
+_SEPARATORS = {"tsv": "\t", "csv": ","}
+_SCHEME = "deepl-auth-key"
+_UNLIMITED = 1_000_000_000_000
+"""What is told of a key without a limit, as DeepL does."""
+
+
+class DeepL(Family):
+    name = "deepl"
+    statuses = {"key_missing": 403, "quota": 456}
+
+    def __init__(self, front: Front) -> None:
+        super().__init__(front)
+        self._glossaries = Glossaries()
+
+    def routes(self) -> list[Route]:
+        both = ["GET", "POST"]
+        glossary = "/v2/glossaries/{number}"
+        return [
+            Route("/v2/translate", self.endpoint(self.translate_texts, works=True), methods=both),
+            Route("/v2/languages", self.endpoint(self.languages), methods=both),
+            Route("/v3/languages", self.endpoint(self.languages_with_roles), methods=["GET"]),
+            Route("/v2/usage", self.endpoint(self.usage), methods=both),
+            Route("/v2/glossary-language-pairs", self.endpoint(self.glossary_pairs), methods=["GET"]),
+            Route("/v2/glossaries", self.endpoint(self.glossaries), methods=["GET", "POST"]),
+            Route(glossary, self.endpoint(self.glossary), methods=["GET", "DELETE"]),
+            Route(f"{glossary}/entries", self.endpoint(self.entries), methods=["GET"]),
+        ]
+
+    def key(self, asked: Asked) -> str | None:
+        scheme, _, key = asked.request.headers.get("authorization", "").partition(" ")
+        return key.strip() if scheme.lower() == _SCHEME else asked.word("auth_key")
+
+    def error(self, status: int, refusal: Refusal) -> Any:  # noqa: ARG002
+        message = refusal.message
+        if refusal.reason == "language":
+            message = f"Value for '{refusal.parameter}_lang' not supported."
+        return {"message": message, "detail": refusal.message}
+
+    async def translate_texts(self, asked: Asked, account: Account) -> Response:
+        texts = asked.texts("text")
+        if not texts:
+            raise Refusal("bad", "Bad request: parameter 'text' not specified.", parameter="text")
+        if not (target := asked.word("target_lang")):
+            raise Refusal("bad", "Bad request: parameter 'target_lang' not specified.", parameter="target_lang")
+        tags = asked.word("tag_handling") or ""
+        if tags not in _TAGS:
+            raise Refusal("bad", "Value for 'tag_handling' not supported.", parameter="tag_handling")
+        source = asked.word("source_lang") or None
+        number = asked.word("glossary_id")
+        order = Order(
+            texts,
+            source,
+            target,
+            _TAGS[tags],
+            glossary=self._glossary(account, number, source, target).entries if number else None,
+            untouched=_names(asked, "ignore_tags"),
+        )
+        answers = await self.translate(account, order)
+        model = {"model_type_used": "quality_optimized"} if asked.word("model_type") else {}
+        return JSONResponse(
+            {
+                "translations": [
+                    {
+                        "detected_source_language": answer.source.upper(),
+                        "text": answer.text,
+                        "billed_characters": len(text),
+                        **model,
+                    }
+                    for text, answer in zip(texts, answers, strict=True)
+                ]
+            }
+        )
+
+    def _glossary(self, account: Account, number: str, source: str | None, target: str) -> Kept:
+        if source is None:
+            raise Refusal("bad", "Bad request: a glossary needs 'source_lang'.", parameter="source_lang")
+        kept = self._glossaries.get(account.name, number)
+        if kept.direction != self.desk.languages.direction(source, target):
+            raise Refusal("bad", "Bad request: the glossary is for other languages.", parameter="glossary_id")
+        return kept
+
+    async def languages(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+        languages = self.desk.languages
+        kinds = {"source": languages.sources, "target": languages.all_targets}
+        kind = asked.word("type") or "source"
+        if kind not in kinds:
+            raise Refusal("bad", "Value for 'type' not supported.", parameter="type")
+        more: dict[str, Any] = {"supports_formality": False} if kind == "target" else {}
+        return JSONResponse([{"language": code.upper(), "name": language(code).name, **more} for code in kinds[kind]])
+
+    async def languages_with_roles(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+        languages = self.desk.languages
+        return JSONResponse(
+            [
+                {
+                    "lang": code,
+                    "name": language(code).name,
+                    "usable_as_source": code in languages.sources,
+                    "usable_as_target": code in languages.all_targets,
+                    "features": {},
+                }
+                for code in languages.all
+            ]
+        )
+
+    async def usage(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+        limit = account.characters_a_month
+        return JSONResponse(
+            {"character_count": account.characters, "character_limit": _UNLIMITED if limit is None else limit}
+        )
+
+    async def glossary_pairs(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+        pairs = [
+            {"source_lang": source, "target_lang": target}
+            for source, targets in self.desk.languages.targets.items()
+            for target in targets
+        ]
+        return JSONResponse({"supported_languages": pairs})
+
+    async def glossaries(self, asked: Asked, account: Account) -> Response:
+        if asked.request.method == "POST":
+            return self._add_glossary(asked, account)
+        return JSONResponse({"glossaries": [_told(kept) for kept in self._glossaries.of(account.name)]})
+
+    def _add_glossary(self, asked: Asked, account: Account) -> Response:
+        said = {name: asked.word(name) for name in ("name", "source_lang", "target_lang")}
+        entries, kind = asked.texts("entries"), asked.word("entries_format") or "tsv"
+        for name, value in said.items():
+            if not value:
+                raise Refusal("bad", f"Bad request: parameter '{name}' not specified.", parameter=name)
+        if kind not in _SEPARATORS:
+            raise Refusal("bad", "Value for 'entries_format' not supported.", parameter="entries_format")
+        direction = self.desk.languages.direction(said["source_lang"] or "", said["target_lang"] or "")
+        terms = read_entries(entries[0] if entries else "", _SEPARATORS[kind])
+        return JSONResponse(_told(self._glossaries.add(account.name, said["name"] or "", direction, terms)), 201)
+
+    async def glossary(self, asked: Asked, account: Account) -> Response:
+        number = asked.request.path_params["number"]
+        if asked.request.method == "DELETE":
+            self._glossaries.remove(account.name, number)
+            return Response(status_code=204)
+        return JSONResponse(_told(self._glossaries.get(account.name, number)))
+
+    async def entries(self, asked: Asked, account: Account) -> Response:
+        kept = self._glossaries.get(account.name, asked.request.path_params["number"])
+        return Response(write_entries(kept.entries), media_type="text/tab-separated-values")
+
+
+def _names(asked: Asked, name: str) -> tuple[str, ...]:
+    """Names of tags, given as a list or with commas between."""
+    return tuple(part.strip() for text in asked.texts(name) for part in text.split(",") if part.strip())
+
+
+def _told(kept: Kept) -> dict[str, Any]:
+    return {
+        "glossary_id": kept.number,
+        "name": kept.name,
+        "ready": True,
+        "source_lang": kept.direction.source,
+        "target_lang": kept.direction.target,
+        "creation_time": kept.created.isoformat(),
+        "entry_count": len(kept.entries),
+    }

@@ -1,0 +1,136 @@
+"""What all protocols share: how a request is read, refused, counted, and given up when its client has gone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from qkv.serve.desk import Desk
+from qkv.serve.keys import Account, Keys
+from qkv.serve.metrics import Metrics
+from qkv.serve.orders import Answer, Order
+from qkv.serve.reading import Asked, Buffers, received, understood
+from qkv.serve.refusals import STATUS, Reason, Refusal
+from qkv.serve.settings import Settings
+from qkv.serve.telling import LOG
+
+GONE = 499
+"""The status of an answer that nobody reads."""
+
+Handle = Callable[[Asked, Account], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Front:
+    """What the protocols of a server stand before."""
+
+    desk: Desk
+    keys: Keys
+    settings: Settings
+    metrics: Metrics
+    buffers: Buffers
+
+
+class Family(ABC):
+    """A protocol."""
+
+    name: ClassVar[str]
+    statuses: ClassVar[Mapping[Reason, int]] = {}
+    """Where the protocol has other numbers than HTTP."""
+
+    def __init__(self, front: Front) -> None:
+        self.front = front
+        self.desk = front.desk
+        self.settings = front.settings
+
+    @abstractmethod
+    def routes(self) -> list[Route]:
+        """What it answers."""
+
+    @abstractmethod
+    def key(self, asked: Asked) -> str | None:
+        """The key that a request came with."""
+
+    @abstractmethod
+    def error(self, status: int, refusal: Refusal) -> Any:
+        """The body of a refusal."""
+
+    def refused(self, refusal: Refusal) -> Response:
+        status = self.statuses.get(refusal.reason, STATUS[refusal.reason])
+        return JSONResponse(self.error(status, refusal), status, headers=refusal.headers)
+
+    def endpoint(self, handle: Handle, *, public: bool = False, works: bool = False, files: bool = False) -> Endpoint:
+        """A handler that reads, asks for a key unless it is `public`, and turns away at once when `works` cannot be."""
+
+        async def answer(request: Request) -> Response:
+            begun = time.monotonic()
+            try:
+                response = await self._answered(request, handle, public=public, works=works, files=files)
+            except Refusal as refusal:
+                response = self.refused(refusal)
+            except Exception:  # noqa: BLE001 - a client is told in its own protocol whatever went wrong
+                LOG.exception("%s %s failed", request.method, request.url.path)
+                response = self.refused(Refusal("failed", "The server failed; this is a fault of its own."))
+            self.front.metrics.answered(self.name, response.status_code, time.monotonic() - begun)
+            return response
+
+        return answer
+
+    async def _answered(self, request: Request, handle: Handle, *, public: bool, works: bool, files: bool) -> Response:
+        settings = self.settings
+        try:
+            body = await received(
+                request,
+                buffers=self.front.buffers,
+                most_bytes=settings.file_bytes if files else settings.request_bytes,
+                seconds=settings.body_timeout,
+            )
+        except ClientDisconnect:
+            return Response(status_code=GONE)
+        if works:
+            self.desk.require_room()
+        asked = await understood(request, body)
+        account = self.front.keys.anybody if public else self.front.keys.account(self.key(asked))
+        account.ask()
+        if not works:
+            return await handle(asked, account)
+        return await self._unless_gone(request, handle(asked, account))
+
+    async def _unless_gone(self, request: Request, work: Awaitable[Response]) -> Response:
+        """The answer, as long as somebody waits for it."""
+        working = asyncio.ensure_future(work)
+        gone = asyncio.ensure_future(request.receive())
+        try:
+            await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            self.front.metrics.disconnected += 1
+            return Response(status_code=GONE)
+        finally:
+            for task in (working, gone):
+                task.cancel()
+            with suppress(asyncio.CancelledError, Refusal):
+                await working
+
+    async def translate(self, account: Account, order: Order) -> list[Answer]:
+        """The one call: counts what the account uses, and translates."""
+        characters = sum(map(len, order.texts))
+        account.use(characters)
+        try:
+            answers = await self.desk.translate(order)
+        except BaseException:
+            # What was not translated costs nothing.
+            account.characters -= characters
+            raise
+        self.front.metrics.translated(self.name, characters)
+        return answers

@@ -1,0 +1,124 @@
+"""Which languages a server has: their codes and names, and who translates between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from qkv.serve.refusals import Refusal
+
+if TYPE_CHECKING:
+    from qkv.translate import Translator
+
+NAMES = {
+    "ar": ("Arabic", "العربية"), "bg": ("Bulgarian", "български"), "bn": ("Bengali", "বাংলা"),
+    "ca": ("Catalan", "català"), "cs": ("Czech", "čeština"), "cy": ("Welsh", "Cymraeg"), "da": ("Danish", "dansk"),
+    "de": ("German", "Deutsch"), "el": ("Greek", "Ελληνικά"), "en": ("English", "English"),
+    "eo": ("Esperanto", "Esperanto"), "es": ("Spanish", "español"), "et": ("Estonian", "eesti"),
+    "eu": ("Basque", "euskara"), "fa": ("Persian", "فارسی"), "fi": ("Finnish", "suomi"), "fr": ("French", "français"),
+    "ga": ("Irish", "Gaeilge"), "gl": ("Galician", "galego"), "he": ("Hebrew", "עברית"), "hi": ("Hindi", "हिन्दी"),
+    "hr": ("Croatian", "hrvatski"), "hu": ("Hungarian", "magyar"), "id": ("Indonesian", "Indonesia"),
+    "is": ("Icelandic", "íslenska"), "it": ("Italian", "italiano"), "ja": ("Japanese", "日本語"),
+    "ko": ("Korean", "한국어"), "lt": ("Lithuanian", "lietuvių"), "lv": ("Latvian", "latviešu"),
+    "mk": ("Macedonian", "македонски"), "ms": ("Malay", "Melayu"), "mt": ("Maltese", "Malti"),
+    "nb": ("Norwegian Bokmål", "norsk bokmål"), "nl": ("Dutch", "Nederlands"), "pl": ("Polish", "polski"),
+    "pt": ("Portuguese", "português"), "ro": ("Romanian", "română"), "ru": ("Russian", "русский"),
+    "sk": ("Slovak", "slovenčina"), "sl": ("Slovenian", "slovenščina"), "sq": ("Albanian", "shqip"),
+    "sr": ("Serbian", "српски"), "sv": ("Swedish", "svenska"), "th": ("Thai", "ไทย"), "tr": ("Turkish", "Türkçe"),
+    "uk": ("Ukrainian", "українська"), "ur": ("Urdu", "اردو"), "vi": ("Vietnamese", "Tiếng Việt"),
+    "zh": ("Chinese", "中文"),
+}  # fmt: skip
+"""What a language is called, in English and by itself."""
+
+_RIGHT_TO_LEFT = {"ar", "fa", "he", "ur"}
+
+
+class Direction(NamedTuple):
+    source: str
+    target: str
+
+
+class Models(Protocol):
+    """Who translates in which directions."""
+
+    def directions(self) -> list[Direction]: ...
+
+    def translator(self, source: str, target: str) -> Translator: ...
+
+
+class OneModel:
+    """One translator with its two languages."""
+
+    def __init__(self, translator: Translator, source: str, target: str) -> None:
+        self._translator = translator
+        self._direction = Direction(source, target)
+
+    def directions(self) -> list[Direction]:
+        return [self._direction]
+
+    def translator(self, source: str, target: str) -> Translator:
+        assert Direction(source, target) == self._direction, "who asks has looked which directions there are"
+        return self._translator
+
+
+class Language(NamedTuple):
+    code: str
+    name: str
+    own_name: str
+    right_to_left: bool
+
+
+def language(code: str) -> Language:
+    """What is known of a language; one that is not in the table is called by its code."""
+    name, own_name = NAMES.get(code, (code, code))
+    return Language(code, name, own_name, code in _RIGHT_TO_LEFT)
+
+
+class Languages:
+    """The directions of a server, by the codes that clients give: `EN-GB` is `en` where there is no `en-gb`."""
+
+    def __init__(self, directions: Sequence[Direction]) -> None:
+        self.targets: dict[str, list[str]] = {}
+        """For each source the languages it can be translated to."""
+        for source, target in directions:
+            self.targets.setdefault(source, []).append(target)
+        self._spellings = {code.lower(): code for direction in directions for code in direction}
+
+    @property
+    def sources(self) -> list[str]:
+        return [*self.targets]
+
+    @property
+    def all_targets(self) -> list[str]:
+        return [*dict.fromkeys(target for some in self.targets.values() for target in some)]
+
+    @property
+    def all(self) -> list[str]:
+        return [*dict.fromkeys([*self.sources, *self.all_targets])]
+
+    def known(self, code: str) -> str | None:
+        """The server's own spelling of a code; None where it has no such language."""
+        wanted = code.lower().replace("_", "-")
+        return self._spellings.get(wanted) or self._spellings.get(wanted.partition("-")[0])
+
+    def direction(self, source: str, target: str) -> Direction:
+        """The direction that two codes mean; from a language to itself, nothing is to be done."""
+        found = Direction(self._one_of(self.all, source, "source"), self.target(target))
+        if not self.reaches(*found):
+            there = ", ".join(self.targets.get(found.source, [])) or "nothing"
+            message = f"{target} is not supported as a translation of {source}; it can become: {there}"
+            raise Refusal("language", message, parameter="target")
+        return found
+
+    def target(self, code: str) -> str:
+        """The language to translate to that a code means."""
+        return self._one_of(self.all_targets, code, "target")
+
+    def _one_of(self, some: list[str], code: str, name: str) -> str:
+        known = self.known(code)
+        if known is None or known not in some:
+            raise Refusal("language", f"{code} is not supported", parameter=name)
+        return known
+
+    def reaches(self, source: str, target: str) -> bool:
+        return source == target or target in self.targets.get(source, [])

@@ -1,0 +1,62 @@
+"""What is asked of the engine, and what it answers: plain values that travel between two processes as JSON."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from qkv.translate import Markup
+
+_LENGTH = struct.Struct("<I")
+HEAD = _LENGTH.size
+"""Bytes before each message, which say how long it is."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Texts, and how they are wanted; a source of None is found out, for each text."""
+
+    texts: list[str]
+    source: str | None
+    target: str
+    markup: Markup = "none"
+    alternatives: int = 0
+    glossary: dict[str, str] | None = None
+    """Terms and what they become."""
+    untouched: tuple[str, ...] = ()
+    """Names of tags whose content stays as it is."""
+    streamed: bool = False
+    """Whether the one text is wanted as it grows, rather than the best that can be found."""
+
+
+class Answer(NamedTuple):
+    """A translation, others of the same text, and the language that it was in."""
+
+    text: str
+    alternatives: tuple[str, ...]
+    source: str
+    confidence: float
+    """How sure the language is, from 0 to 1."""
+
+
+def packed(message: dict[str, Any]) -> bytes:
+    """A message with its length before it."""
+    content = json.dumps(message, ensure_ascii=False).encode()
+    return _LENGTH.pack(len(content)) + content
+
+
+def length(head: bytes) -> int:
+    """How long the message behind these bytes is."""
+    (count,) = _LENGTH.unpack(head)
+    return int(count)
+
+
+def as_message(number: int, order: Order) -> dict[str, Any]:
+    return {"number": number, "order": asdict(order)}
+
+
+def from_message(message: dict[str, Any]) -> Order:
+    values = dict(message["order"])
+    return Order(**values | {"untouched": tuple(values["untouched"])})

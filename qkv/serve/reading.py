@@ -1,0 +1,187 @@
+"""What a request says: parameters of its query and its body, however they are written, within limits of size and time.
+
+Clients send JSON, forms, files and query strings for the same call, also with GET; what is null is not said at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+
+from qkv.serve.refusals import Refusal
+
+_MOST_FIELDS = 4096
+_BYTES_A_FIELD = 1 << 20
+_JSON_LENGTH = "inference-header-content-length"
+
+
+class Buffers:
+    """How many bytes of bodies are in memory at once, of all requests."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+
+    def take(self, count: int) -> None:
+        if count > self._left:
+            raise Refusal("busy", "Slowdown: too much is being received; try again later.", retry_after=1, close=True)
+        self._left -= count
+
+    def give_back(self, count: int) -> None:
+        self._left += count
+
+
+class Asked:
+    """A request and what it says."""
+
+    def __init__(self, request: Request, values: dict[str, list[Any]], document: Any, rest: bytes) -> None:
+        self.request = request
+        self.document = document
+        """The whole body, where it was JSON."""
+        self.rest = rest
+        """The bytes behind the JSON."""
+        self._values = values
+
+    def values(self, *names: str) -> list[Any]:
+        """All that is said under the first of these names that is there at all."""
+        return next((self._values[name] for name in names if self._values.get(name)), [])
+
+    def word(self, *names: str) -> str | None:
+        """One short value; of several, the first."""
+        for value in self.values(*names):
+            if isinstance(value, bool):
+                return str(value).lower()
+            if isinstance(value, (str, int, float)):
+                return str(value).strip()
+            raise Refusal("bad", f"Invalid request: {names[0]} must be a text", parameter=names[0])
+        return None
+
+    def texts(self, *names: str) -> list[str]:
+        """Texts, all that are given."""
+        texts = self.values(*names)
+        if not all(isinstance(text, str) for text in texts):
+            raise Refusal("bad", f"Invalid request: {names[0]} must be a text or a list of texts", parameter=names[0])
+        return [whole_characters(text) for text in texts]
+
+    def is_list(self, name: str) -> bool:
+        """Whether a body of JSON gives a list under this name."""
+        return isinstance(self.document, dict) and isinstance(self.document.get(name), list)
+
+    def number(self, name: str, *, default: int = 0) -> int:
+        word = self.word(name)
+        if word is None or word == "":
+            return default
+        try:
+            return int(word)
+        except ValueError as error:
+            message = f"Invalid request: {name} must be a whole number, not {word[:20]!r}"
+            raise Refusal("bad", message, parameter=name) from error
+
+    def files(self) -> list[UploadFile]:
+        return [value for some in self._values.values() for value in some if isinstance(value, UploadFile)]
+
+
+def whole_characters(text: str) -> str:
+    """A text that can be written as UTF-8: halves of characters that JSON can spell become U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+async def understood(request: Request, body: bytes) -> Asked:
+    """Everything that a request says; raises `Refusal` where that is nonsense."""
+    values: dict[str, list[Any]] = {}
+    for name, value in _pairs(request.url.query):
+        values.setdefault(name, []).append(value)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    document, rest = None, b""
+    said: dict[str, list[Any]] = {}
+    if kind == "multipart/form-data":
+        said = await _multipart(request.headers, body)
+    elif kind == "application/x-www-form-urlencoded" and not body.lstrip().startswith((b"{", b"[")):
+        for name, value in _pairs(_decoded(body)):
+            said.setdefault(name, []).append(value)
+    elif body.strip():
+        # The Open Inference Protocol has bytes behind its JSON.
+        head = request.headers.get(_JSON_LENGTH, "")
+        length = int(head) if head.isascii() and head.isdigit() else len(body)
+        document, rest = _json(body[:length]), body[length:]
+        if isinstance(document, dict):
+            given = {name: value for name, value in document.items() if value is not None}
+            said = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
+    # What the body says counts more than the address.
+    return Asked(request, values | said, document, rest)
+
+
+async def received(request: Request, *, buffers: Buffers, most_bytes: int, seconds: float) -> bytes:
+    """The body of a request; raises `Refusal` where it is too large or too slow."""
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refusal("media", "Invalid request: send the body without Content-Encoding", close=True)
+    declared = request.headers.get("content-length", "0")
+    if not declared.isascii() or not declared.isdigit():
+        raise Refusal("bad", "Invalid request: Content-Length is not a number", close=True)
+    too_large = Refusal("too_large", f"Invalid request: the body exceeds the limit of {most_bytes} bytes", close=True)
+    if int(declared) > most_bytes:
+        raise too_large
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                buffers.take(len(part))
+                size += len(part)
+                if size > most_bytes:
+                    raise too_large
+                parts.append(part)
+    except TimeoutError as error:
+        message = f"Invalid request: the body did not come within {seconds:g} seconds"
+        raise Refusal("slow", message, close=True) from error
+    finally:
+        buffers.give_back(size)
+    return b"".join(parts)
+
+
+def _decoded(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise Refusal("bad", "Invalid request: the body is not UTF-8") from error
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError as error:
+        raise Refusal("bad", f"Invalid request: more than {_MOST_FIELDS} fields") from error
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(_decoded(body))
+    except (ValueError, RecursionError) as error:
+        raise Refusal("bad", "Invalid JSON format") from error
+
+
+async def _multipart(headers: Headers, body: bytes) -> dict[str, list[Any]]:
+    async def stream() -> AsyncGenerator[bytes, None]:
+        yield body
+
+    parser = MultiPartParser(
+        headers, stream(), max_files=8, max_fields=_MOST_FIELDS, max_part_size=_BYTES_A_FIELD
+    )  # fmt: skip
+    try:
+        form = await parser.parse()
+    except (MultiPartException, KeyError, ValueError, UnicodeDecodeError) as error:
+        raise Refusal("bad", "Invalid request: the form cannot be read") from error
+    values: dict[str, list[Any]] = {}
+    for name, value in form.multi_items():
+        values.setdefault(name, []).append(value)
+    return values

@@ -1,0 +1,165 @@
+"""The process: uvicorn with time limits for slow clients, and an end at which no accepted work is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import signal
+import socket
+from asyncio import TimerHandle
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from qkv.errors import ConfigError, Stopped
+from qkv.progress import tell
+from qkv.serve.application import application
+from qkv.serve.desk import Desk
+from qkv.serve.engine import Engine
+from qkv.serve.keys import Keys
+from qkv.serve.settings import Settings
+from qkv.serve.telling import begin_telling
+
+_BACKLOG = 2048
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def serve(settings: Settings) -> None:
+    """Answers until a signal comes; raises `Stopped` then, when all that was accepted is done."""
+    begin_telling(settings)
+    keys = Keys.load(Path(settings.keys)) if settings.keys else Keys()
+    _allow_files(settings.connections)
+    with _listener(settings) as listener:
+        number = asyncio.run(_served(settings, keys, listener))
+    raise Stopped("stopped; all that was accepted is done", code=128 + number)
+
+
+async def _served(settings: Settings, keys: Keys, listener: socket.socket) -> int:
+    """The signal that ended it."""
+    engine = Engine(settings)
+    directions = await engine.begin()
+    try:
+        desk = Desk(engine, directions, settings)
+        config = uvicorn.Config(
+            application(desk, keys, settings),
+            http=_protocol(settings),
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=int(settings.idle_timeout),
+            timeout_graceful_shutdown=int(settings.drain_timeout),
+            backlog=_BACKLOG,
+        )
+        server = _Server(config, desk, settings.drain_delay)
+        address = listener.getsockname()
+        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+        there = ", ".join(f"{source}-{target}" for source, target in directions)
+        tell(f"qkv: listening on http://{host}:{address[1]} ({there})")
+        await server.serve(sockets=[listener])
+    finally:
+        await engine.end()
+    return server.signal
+
+
+def _listener(settings: Settings) -> socket.socket:
+    """A socket that listens, or a line that says why there is none."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # Named, because asyncio sends small packets at once only where it knows that it is TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+        # From here on a client is not refused: it waits until somebody answers.
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --host or --port"
+        ) from error
+    return listener
+
+
+def _allow_files(connections: int) -> None:
+    """Every connection is an open file: as many as are wanted and allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + 256
+    if soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+class _Server(uvicorn.Server):
+    """Says that it is not ready, goes on listening for a moment, then finishes what it has accepted."""
+
+    def __init__(self, config: uvicorn.Config, desk: Desk, delay: float) -> None:
+        super().__init__(config)
+        self.signal = signal.SIGTERM
+        self._desk = desk
+        self._delay = delay
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        if self._desk.stopping:
+            # Whoever asks twice does not want to wait.
+            self.should_exit = self.force_exit = True
+            return
+        self.signal = signal.Signals(sig)
+        self._desk.stopping = True
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._delay, setattr, self, "should_exit", True)
+
+
+def _protocol(settings: Settings) -> type[HttpToolsProtocol]:
+    """HTTP with a time limit for the head of a request, and for how many may be silent."""
+
+    class Timed(HttpToolsProtocol):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            self._head_limit: TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > settings.connections:
+                transport.abort()
+                return
+            self._await_head()
+
+        def data_received(self, data: bytes) -> None:
+            if self.cycle is not None and self.cycle.response_complete:
+                # The next request on a connection that was kept.
+                self._await_head()
+            super().data_received(data)
+
+        def on_headers_complete(self) -> None:
+            self._forget_limit()
+            super().on_headers_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._forget_limit()
+            super().connection_lost(exc)
+
+        def _await_head(self) -> None:
+            if self._head_limit is None:
+                self._head_limit = self.loop.call_later(settings.header_timeout, self.transport.abort)
+
+        def _forget_limit(self) -> None:
+            if self._head_limit is not None:
+                self._head_limit.cancel()
+                self._head_limit = None
+
+    return Timed

@@ -1,0 +1,94 @@
+"""Who may ask, how much, and what nobody gets to see."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from qkv.errors import ConfigError
+from qkv.serve.keys import Keys, new_key
+from tests.serve.served import serving
+from tests.toy import Command
+
+
+def test_a_key_is_printed_once_and_kept_as_a_hash(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    first, second = (command("serve", "--keys", file, "--new-key", name).lines[0] for name in ("alice", "bob"))
+    kept = file.read_text()
+    assert first not in kept and second not in kept
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    keys = Keys.load(file)
+    assert [keys.account(key).name for key in (first, second)] == ["alice", "bob"]
+    assert command("serve", "--keys", file, "--new-key", "alice").code == 2
+
+
+@pytest.mark.parametrize("text", ["[a]\n", '[a]\nsha256 = "xyz"\n', '[a]\nsha256 = "00"\nlimit = 3\n', "a = 3\n", "["])
+def test_a_file_of_keys_that_makes_no_sense_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError):
+        Keys.load(file)
+
+
+def test_each_protocol_takes_keys_in_its_own_way(exported: Path, tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    key, small = new_key(file, "alice"), new_key(file, "small")
+    file.write_text(file.read_text() + "characters_a_month = 12\nrequests_a_minute = 6\n")
+    libre, deepl = {"q": "basa koti", "source": "en", "target": "fr"}, {"text": ["basa koti"], "target_lang": "FR"}
+    tensor = {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1], "data": ["basa koti"]}]}
+    google, azure = {"q": "basa koti", "target": "fr"}, [{"text": "basa koti"}]
+    with serving(exported, "--keys", str(file), "--log", "debug") as served:
+
+        def status(path: str, body: object, **headers: str) -> int:
+            return served.post(path, body, headers=headers).status
+
+        assert status("/translate", libre) == 400
+        assert served.post("/translate", {**libre, "api_key": "no"}).json == {"error": "Invalid API key"}
+        assert status("/translate", {**libre, "api_key": "no"}) == 403
+        assert status("/translate", {**libre, "api_key": key}) == status("/translate", {**libre, "apiKey": key}) == 200
+        assert (
+            status("/v2/translate", deepl) == status("/v2/translate", deepl, Authorization="DeepL-Auth-Key no") == 403
+        )
+        assert status("/v2/translate", deepl, Authorization=f"DeepL-Auth-Key {key}") == 200
+        assert status("/language/translate/v2", google) == 403
+        assert status(f"/language/translate/v2?key={key}", google) == 200
+        assert status("/translate?api-version=3.0&to=fr", azure) == 401
+        assert status("/translate?api-version=3.0&to=fr", azure, **{"Ocp-Apim-Subscription-Key": key}) == 200
+        assert status("/v2/models/en-fr/infer", tensor) == 401
+        assert status("/v2/models/en-fr/infer", tensor, Authorization=f"Bearer {key}") == 200
+        assert served.get("/health").status == served.get("/languages").status == 200
+        assert served.get("/frontend/settings").json["keyRequired"] is True
+
+        own = {"Authorization": f"DeepL-Auth-Key {small}"}
+        assert status("/v2/translate", deepl, **own) == 200
+        assert served.get("/v2/usage", headers=own).json == {"character_count": 9, "character_limit": 12}
+        assert status("/v2/translate", deepl, **own) == 456
+        assert status("/translate", {**libre, "api_key": small}) == 403
+        glossary = {"name": "g", "source_lang": "en", "target_lang": "fr", "entries": "a\tb"}
+        number = served.post("/v2/glossaries", glossary, headers={"Authorization": f"DeepL-Auth-Key {key}"}).json
+        path = f"/v2/glossaries/{number['glossary_id']}"
+        assert served.get(path, headers=own).status == 404
+        assert served.get(path, headers=own).status == 404
+        assert served.get(path, headers=own).status == 429
+
+        figures = served.get("/metrics").body.decode()
+        served.stop()
+        told = figures + served.log.read_text().replace(served.url, "")
+        for secret in (key, small, "alice", "127.0.0.1", "basa"):
+            assert secret not in told
+
+
+def test_browsers_are_told_to_be_careful(exported: Path) -> None:
+    with serving(exported) as served:
+        got = served.get("/health", headers={"Origin": "https://elsewhere.example"})
+        assert "access-control-allow-origin" not in got.headers
+        assert got.headers["content-security-policy"].startswith("default-src 'none'")
+        assert got.headers["x-content-type-options"] == "nosniff"
+        assert "server" not in got.headers
+    with serving(exported, "--cors", "https://friend.example") as served:
+        for origin, allowed in (("https://friend.example", True), ("https://elsewhere.example", False)):
+            got = served.get("/health", headers={"Origin": origin})
+            assert ("access-control-allow-origin" in got.headers) is allowed
+            assert "access-control-allow-credentials" not in got.headers

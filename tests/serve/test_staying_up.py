@@ -1,0 +1,185 @@
+"""What breaks servers: load, silence, lies, clients that leave, and the end."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.serve.served import Served, eventually, serving
+
+LONG = "\n".join(["basa koti rimo nesa lumo badu"] * 200)
+"""What takes a while."""
+
+
+def connected(served: Served) -> socket.socket:
+    connection = socket.create_connection((served.host, served.port), timeout=30)
+    connection.settimeout(30)
+    return connection
+
+
+def posted(text: str) -> bytes:
+    body = f'{{"q": "{text}", "source": "en", "target": "fr"}}'.replace("\n", "\\n").encode()
+    head = (
+        f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def answered(connection: socket.socket) -> bytes:
+    """All that comes until the other end closes."""
+    parts = []
+    while part := connection.recv(65_536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def test_many_ask_at_once_and_all_get_what_they_would_get_alone(served: Served) -> None:
+    texts = [" ".join(["basa", "koti", "rimo", "nesa", "lumo"][: 1 + number % 5]) for number in range(40)]
+    alone = {text: served.translate(text).json["translatedText"] for text in dict.fromkeys(texts)}
+    before = served.metric("batches_total")
+    with concurrent.futures.ThreadPoolExecutor(20) as threads:
+        found = [*threads.map(lambda text: served.translate(text).json["translatedText"], texts)]
+    assert found == [alone[text] for text in texts]
+    assert served.metric("batches_total") - before < len(texts)
+
+
+def test_what_is_too_much_is_refused_at_once_and_health_goes_on(exported: Path) -> None:
+    with serving(exported, "--queue-tokens", "2000", "--batch-tokens", "512") as served:
+        with concurrent.futures.ThreadPoolExecutor(24) as threads:
+            waiting = [threads.submit(served.translate, LONG) for _ in range(24)]
+            assert eventually(lambda: served.metric("queued_tokens") > 0)
+            assert served.get("/health").status == served.get("/ready").status == 200
+            got = [one.result() for one in waiting]
+        refused = [one for one in got if one.status == 429]
+        assert {one.status for one in got} == {200, 429}
+        assert all(int(one.headers["retry-after"]) >= 1 and one.json["error"].startswith("Slowdown") for one in refused)
+        assert served.metric("queued_tokens") == served.metric("orders") == 0
+        assert served.translate("basa koti").status == 200
+
+
+def test_work_of_a_client_that_left_is_given_up(exported: Path) -> None:
+    with serving(exported, "--batch-tokens", "512") as served:
+        for _ in range(20):
+            with connected(served) as connection:
+                connection.sendall(posted(LONG))
+        assert eventually(lambda: served.metric("orders") == 0)
+        assert served.metric("disconnects_total") > 0
+        assert served.metric("sentences_total") < 20 * 200
+        assert served.translate("basa koti").json == {"translatedText": "itok asab"}
+
+
+def test_work_that_takes_too_long_is_given_up(exported: Path) -> None:
+    with serving(exported, "--deadline", "0.05", "--batch-tokens", "256") as served:
+        got = served.translate(LONG)
+        assert (got.status, "retry-after" in got.headers) == (504, True)
+        grown = served.post("/stream", {"q": LONG, "source": "en", "target": "fr"})
+        assert b"event: error" in grown.body or grown.status == 504
+        assert served.metric("given_up_total") == 2
+        assert eventually(lambda: served.metric("orders") == 0)
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.02, 0.2])
+def test_a_signal_loses_nothing_that_was_accepted(exported: Path, wait: float) -> None:
+    with serving(exported, "--drain-delay", "0.3") as served:
+        connections = [connected(served) for _ in range(8)]
+        for connection in connections:
+            connection.sendall(posted("basa koti\\n" * 40))
+        time.sleep(wait)
+        served.process.send_signal(signal.SIGTERM)
+        found = [answered(connection) for connection in connections]
+        for connection in connections:
+            connection.close()
+        assert [one.split(b" ", 2)[1] for one in found if b"itok asab" in one] == [b"200"] * 8
+        assert served.process.wait(30) == 143
+
+
+def test_a_server_that_stops_is_not_ready_first_and_a_second_signal_does_not_wait(exported: Path) -> None:
+    with serving(exported, "--drain-delay", "30") as served:
+        served.process.send_signal(signal.SIGINT)
+        assert eventually(lambda: served.get("/ready").status == 503)
+        late = served.translate("basa koti")
+        assert (late.status, late.headers["connection"]) == (200, "close")
+        assert served.get("/health").status == 200
+        begun = time.monotonic()
+        served.process.send_signal(signal.SIGINT)
+        assert served.process.wait(30) == 130
+        assert time.monotonic() - begun < 15
+
+
+def test_a_worker_that_dies_is_begun_anew(exported: Path) -> None:
+    with serving(exported) as served:
+        first = served.worker
+        os.kill(first, signal.SIGKILL)
+        assert eventually(lambda: served.get("/ready").status == 503)
+        assert served.translate("basa").status == 503
+        assert eventually(lambda: served.get("/ready").status == 200, 60)
+        assert served.translate("basa koti").json == {"translatedText": "itok asab"}
+        assert served.worker != first
+
+
+def test_slow_heads_and_slow_bodies_are_not_waited_for(exported: Path) -> None:
+    with serving(exported, "--header-timeout", "0.5", "--body-timeout", "0.5") as served:
+        with connected(served) as silent, connected(served) as slow_head, connected(served) as slow_body:
+            slow_head.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+            slow_body.sendall(posted("basa koti")[:-5])
+            begun = time.monotonic()
+            assert answered(silent) == answered(slow_head) == b""
+            assert b"408" in answered(slow_body).split(b"\r\n")[0]
+            assert time.monotonic() - begun < 15
+        with connected(served) as kept:
+            kept.sendall(posted("basa koti"))
+            while b"itok asab" not in kept.recv(65_536):
+                pass
+            # A second request on the same connection has no more time than the first.
+            kept.sendall(b"GET /health HTTP/1.1\r\nHost")
+            assert answered(kept) == b""
+
+
+def test_bodies_that_are_too_large_or_lie_about_it_are_refused_unread(served: Served) -> None:
+    before = served.memory()
+    head = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    for length in ("1048577", "99999999999999"):
+        with connected(served) as connection:
+            connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
+            assert answered(connection).startswith(b"HTTP/1.1 413 ")
+    for length in ("-5", "x", "5, 6"):
+        with connected(served) as connection:
+            connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
+            assert answered(connection).startswith(b"HTTP/1.1 400 ")
+    with connected(served) as connection:
+        connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        with pytest.raises(OSError):
+            for _ in range(10_000):
+                connection.sendall(b"10000\r\n" + b"a" * 65_536 + b"\r\n")
+    got = served.post("/translate", b"\x1f\x8b" * 10, headers={"Content-Encoding": "gzip"})
+    assert got.status == 415
+    assert served.memory() - before < 50
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"q":' * 100_000,
+        b"{",
+        b"\xff\xfe",
+        b'{"q": "\\ud800", "source": "en", "target": "fr"}',
+        b'{"q": "\\u0000\\u202e\\ue000", "source": "en", "target": "fr"}',
+        b'{"q": 1' + b"0" * 10_000 + b', "source": "en", "target": "fr"}',
+        b"&".join(b"a=b" for _ in range(100_000)),
+        '{{"q": "{}", "source": "en", "target": "fr"}}'.format("a" + "\u0301" * 1000).encode(),
+        '{{"q": "{}", "source": "en", "target": "fr"}}'.format("👩‍👩‍👧‍👦" * 50).encode(),
+    ],
+    ids=["lists", "objects", "broken", "bytes", "half", "signs", "number", "fields", "zalgo", "families"],
+)
+@pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded"])
+def test_nonsense_is_never_a_fault_of_the_server(served: Served, body: bytes, kind: str) -> None:
+    got = served.post("/translate", body, headers={"Content-Type": kind})
+    assert got.status in (200, 400, 429)
+    assert set(got.json) & {"error", "translatedText"}
