@@ -13,7 +13,7 @@ from torch import nn
 
 from qkv.export.graph import Graph
 from qkv.export.parts import KeyValues, Look, LookOut, Parts
-from qkv.export.products import Matrix, Precision
+from qkv.export.products import Matrix, Multiply, Precision
 from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.block import Block
 from qkv.models.encoder_decoder import EncoderDecoder
@@ -106,15 +106,23 @@ def output_graph(precision: Precision, vectors: Matrix, file: str, offset: int) 
     return _chosen(graph, precision.multiply(graph, y, numbers, graph.constant(vectors.scale)))
 
 
-def shortlist_graph(precision: Precision, vectors: Matrix) -> bytes:
+def shortlist_graph(multiply: Multiply, width: int, dtype: str) -> bytes:
     """The same of some words only, whose vectors are given; of these each sentence has those its mask lets it have."""
     graph = Graph("shortlist")
-    width = vectors.numbers.shape[1]
     y = graph.input("y_NBD", "float32", ["N", "B", width])
-    numbers = graph.input("numbers_DV", str(vectors.numbers.dtype), [width, "V"])
+    numbers = graph.input("numbers_DV", dtype, [width, "V"])
     scale = graph.input("scale_V", "float32", ["V"])
-    logits = precision.multiply(graph, y, numbers, scale)
+    logits = multiply(graph, y, numbers, scale)
     return _chosen(graph, graph.add("Add", logits, graph.input("mask_N1V", "float32", ["N", 1, "V"])))
+
+
+def sum_graph() -> bytes:
+    """A product of 8-bit numbers as it comes: with the largest ones, it shows what a processor makes of their sum."""
+    graph = Graph("sum")
+    row = graph.input("row_1D", "uint8", [1, "D"])
+    numbers = graph.input("numbers_DV", "int8", ["D", "V"])
+    graph.output(graph.add("MatMulInteger", row, numbers), "sum_1V", "int32", [1, "V"])
+    return graph.bytes()
 
 
 def _chosen(graph: Graph, logits: str) -> bytes:

@@ -119,7 +119,7 @@ class Parts:
         """A feed-forward network."""
         match part:
             case FeedForward():
-                return self.linear(part.narrow, self.graph.add("Relu", self.linear(part.widen, x)))
+                return self.linear(part.narrow, self.linear(part.widen, x), rectified=True)
             case GatedFeedForward():
                 gate, wide = self.together([part.gate, part.widen], x)
                 # x · sigmoid(x), by the name that the runtime has for it.
@@ -127,16 +127,17 @@ class Parts:
                 return self.linear(part.narrow, self.graph.add("Mul", opened, wide))
         raise TypeError(part)
 
-    def linear(self, part: nn.Linear, x: str) -> str:
-        (y,) = self.together([part], x)
-        return y
+    def linear(self, part: nn.Linear, x: str, *, rectified: bool = False) -> str:
+        """A projection; if `rectified`, of max(0, x)."""
+        bias = None if part.bias is None else numbers(part.bias)
+        return self._precision.product(self.graph, x, numbers(part.weight), bias, rectified=rectified)
 
     def together(self, parts: Sequence[nn.Linear], x: str) -> list[str]:
         """Several projections of the same input, as one product."""
         weight = np.concatenate([numbers(part.weight) for part in parts])
         biases = [numbers(part.bias) for part in parts if part.bias is not None]
         y = self._precision.product(self.graph, x, weight, np.concatenate(biases) if biases else None)
-        return [y] if len(parts) == 1 else self.graph.split(y, [part.out_features for part in parts])
+        return self.graph.split(y, [part.out_features for part in parts])
 
     def queries(self, part: MultiHeadAttention, query: str) -> str:
         return self._by_head_and_turned(part, part.query_norm, query)
