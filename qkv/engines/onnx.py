@@ -92,16 +92,14 @@ class OnnxEngine:
         return OnnxState(memory, self._words(sources, wanted), empty, looks)
 
     def step(self, token_R: Integers, state: OnnxState) -> tuple[Chosen, OnnxState]:
-        cache = state.cache.with_room()
-        slot_N = np.full(len(cache.mask_NBS), cache.taken)
-        cache = cache.taking()
+        cache, slot_NB = state.cache.taking()
         N, B, S = cache.mask_NBS.shape
         y_NBD = np.empty((N, B, self._vectors.width), np.float32)
         looked_NBK = np.empty((N, B, state.memory.mask_N11K.shape[3]), np.float32)
         inputs: dict[str, NDArray[Any]] = {
             "x_NBD": self._vectors.of(token_R.reshape(N, B)),
             "position_1": np.array([state.position]),
-            "slot_N": slot_N,
+            "place": self._place(slot_NB),
             "mask_N1BS": cache.mask_NBS.reshape(N, 1, B, S),
             "memory_mask_N11K": state.memory.mask_N11K,
         }
@@ -114,6 +112,11 @@ class OnnxEngine:
         run(self._sessions["step.onnx"], inputs, outputs)
         looked_RK = looked_NBK.reshape(N * B, -1) if state.looks else None
         return Chosen(state.vocabulary, y_NBD, looked_RK), replace(state, cache=cache, position=state.position + 1)
+
+    def _place(self, slot_NB: Integers) -> Integers:
+        """For each head of each hypothesis: the sentence, the head and the slot that it writes to."""
+        head, sentence, slot_N1B = np.arange(self._heads)[:, None], np.arange(len(slot_NB)), slot_NB[:, None]
+        return np.stack(np.broadcast_arrays(sentence[:, None, None], head, slot_N1B), axis=-1)
 
     def _read(self, sources: Sequence[Sequence[int]]) -> Memory:
         N, K = len(sources), max(map(len, sources))

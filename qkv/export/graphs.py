@@ -49,14 +49,14 @@ def encoder_graph(model: EncoderDecoder, precision: Precision) -> bytes:
 def step_graph(model: EncoderDecoder, precision: Precision, looking: Collection[Head]) -> bytes:
     """From the vectors of each sentence's last tokens to what the output chooses by.
 
-    Keys and values of every token written are kept in slots. Those of this step are put into the slots from `slot_N`
-    on, in place where the cache that goes in and the one that comes out are the same memory; each hypothesis sees
-    those slots that its mask lets it see.
+    Keys and values of every token written are kept in slots. `place` tells for each head of each hypothesis where those
+    of this step go: to which sentence, head and slot. They are put there in place if the cache that goes in and the one
+    that comes out are the same memory; each hypothesis sees those slots that its mask lets it see.
     """
     graph = Graph("step")
     width = model.inputs.weight_VD.size(1)
     x = graph.input("x_NBD", "float32", ["N", "B", width])
-    slot = graph.input("slot_N", "int64", ["N"])
+    place = graph.input("place", "int64", ["N", "H", "B", 3])
     mask = graph.input("mask_N1BS", "float32", ["N", 1, "B", "S"])
     memory_mask = graph.input("memory_mask_N11K", "float32", ["N", 1, 1, "K"])
     # One position for all: it is added to, or turned into, every hypothesis alike.
@@ -68,10 +68,10 @@ def step_graph(model: EncoderDecoder, precision: Precision, looking: Collection[
         for name, part, new in zip(("key_NHSE", "value_NHSU"), (attention.key, attention.value), present, strict=True):
             shape = ["N", *_heads(attention, "S", part)]
             before = graph.input(f"{name}.{layer}", "float32", shape)
-            after = graph.add("TensorScatter", before, new, slot, axis=2)
+            after = graph.add("ScatterND", before, place, new)
             graph.output(after, f"{name}.{layer}.after", "float32", shape)
             seen.append(after)
-        return parts.attended(attention, query, KeyValues(*seen), mask).mixed
+        return parts.attended_one_by_one(attention, query, KeyValues(*seen), mask)
 
     def look_out(layer: int, attention: MultiHeadAttention, query: str) -> str:
         memory = KeyValues(
