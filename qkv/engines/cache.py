@@ -7,13 +7,13 @@ slots are full or sentences leave.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qkv.engines.memory import Pool
 from qkv.search.engine import Floats, Integers
 
 _STEPS = 4
@@ -29,16 +29,15 @@ class Cache:
     value_NHSU: tuple[Floats, ...]
     mask_NBS: Floats
     """Zero where a hypothesis sees a slot, minus infinity elsewhere."""
-    spare: tuple[Floats, ...] = ()
-    """Memory that was left at the last move, for the next one: new memory takes longer to get than to fill."""
+    pool: Pool
 
     @classmethod
-    def empty(cls, layers: int, sentences: int, heads: int, key_width: int, value_width: int) -> Cache:
+    def empty(cls, pool: Pool, layers: int, sentences: int, heads: int, key_width: int, value_width: int) -> Cache:
         keys, values = (
             tuple(np.zeros((sentences, heads, 0, width), np.float32) for _ in range(layers))
             for width in (key_width, value_width)
         )
-        return cls(keys, values, np.zeros((sentences, 1, 0), np.float32))
+        return cls(keys, values, np.zeros((sentences, 1, 0), np.float32), pool)
 
     @property
     def slots(self) -> int:
@@ -67,9 +66,9 @@ class Cache:
         sentences, beam, slots = self.mask_NBS.shape
         more = _room(beam)
 
-        def grown(part: Floats, memory: Floats) -> Floats:
+        def grown(part: Floats) -> Floats:
             _, heads, _, width = part.shape
-            larger = _shaped(memory, (sentences, heads, slots + more, width))
+            larger = self.pool.array((sentences, heads, slots + more, width))
             larger[:, :, :slots] = part
             # Any numbers will do that are numbers.
             larger[:, :, slots:] = 0
@@ -91,22 +90,18 @@ class Cache:
             places[n, : len(brought)] = brought
             moved[n, :, : len(brought)] = mask[n][:, brought]
 
-        def gathered(part: Floats, memory: Floats) -> Floats:
+        def gathered(part: Floats) -> Floats:
             _, heads, before, width = part.shape
             row = (sentences[:, None] * heads + np.arange(heads))[..., None] * before + places[:, None]
-            fewer = _shaped(memory, (*row.shape, width))
+            fewer = self.pool.array((*row.shape, width))
             # No place lies outside; saying so saves a copy.
             return np.take(part.reshape(-1, width), row, axis=0, out=fewer, mode="clip")
 
         return self._with(gathered, moved)
 
-    def _with(self, move: Callable[[Floats, Floats], Floats], mask: Floats) -> Cache:
-        """Every part moved into memory that is spare."""
-        parts = (*self.key_NHSE, *self.value_NHSU)
-        spare = self.spare or tuple(np.empty(0, np.float32) for _ in parts)
-        moved = [move(part, memory) for part, memory in zip(parts, spare, strict=True)]
-        layers = len(self.key_NHSE)
-        return Cache(tuple(moved[:layers]), tuple(moved[layers:]), mask, tuple(map(_memory_of, parts)))
+    def _with(self, move: Callable[[Floats], Floats], mask: Floats) -> Cache:
+        """The same with every part moved."""
+        return Cache(tuple(map(move, self.key_NHSE)), tuple(map(move, self.value_NHSU)), mask, self.pool)
 
 
 def _seen(mask: Floats) -> NDArray[np.bool_]:
@@ -117,16 +112,3 @@ def _seen(mask: Floats) -> NDArray[np.bool_]:
 
 def _room(beam: int) -> int:
     return max(_LEAST, _STEPS * beam)
-
-
-def _shaped(memory: Floats, shape: tuple[int, ...]) -> Floats:
-    """The beginning of this memory if it is enough, else of new memory."""
-    size = math.prod(shape)
-    if memory.size < size:
-        memory = np.empty(2 * size, np.float32)
-    return memory[:size].reshape(shape)
-
-
-def _memory_of(part: Floats) -> Floats:
-    """All that was got for a part, of which it may be the beginning."""
-    return part if part.base is None else part.base

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from qkv.engines.arrays import load_array
 from qkv.engines.cache import Cache
 from qkv.engines.choosing import Chosen, Vocabulary
+from qkv.engines.memory import Pool
 from qkv.engines.sessions import Sessions, run, value
 from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError
@@ -73,6 +74,7 @@ class OnnxEngine:
             raise CheckpointError(f"{directory} is damaged: there are not as many scales as vectors")
         self._vectors = _Vectors(vectors_VD, scale_V)
         self._sessions = Sessions(directory, careful=careful)
+        self._pool = Pool()
         self.vocabulary = len(scale_V)
         self.looks_when_read = looks_when_read
         kept = shortlist and Shortlist.is_in(directory)
@@ -88,7 +90,7 @@ class OnnxEngine:
         self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False
     ) -> OnnxState:
         memory = self._read(sources)
-        empty = Cache.empty(self._layers, len(sources), self._heads, self._key_width, self._value_width)
+        empty = Cache.empty(self._pool, self._layers, len(sources), self._heads, self._key_width, self._value_width)
         return OnnxState(memory, self._words(sources, wanted), empty, looks)
 
     def step(self, token_R: Integers, state: OnnxState) -> tuple[Chosen, OnnxState]:
@@ -126,8 +128,8 @@ class OnnxEngine:
             ids_NK[n, : len(source)] = source
             mask_N11K[n, ..., : len(source)] = 0
         memory = Memory(
-            np.empty((self._layers, N, self._heads, K, self._key_width), np.float32),
-            np.empty((self._layers, N, self._heads, K, self._value_width), np.float32),
+            self._pool.array((self._layers, N, self._heads, K, self._key_width)),
+            self._pool.array((self._layers, N, self._heads, K, self._value_width)),
             mask_N11K,
         )
         outputs = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qkv.engines.cache import Cache
+from qkv.engines.memory import Pool
 
 LAYERS, SENTENCES, HEADS, KEY, VALUE = 2, 3, 4, 5, 6
 
@@ -28,7 +29,7 @@ def seen(cache: Cache) -> list[list[list[float]]]:
 
 def test_every_hypothesis_sees_its_own_branch_however_often_slots_are_moved() -> None:
     random = np.random.default_rng(1)
-    cache = Cache.empty(LAYERS, SENTENCES, HEADS, KEY, VALUE)
+    cache = Cache.empty(Pool(), LAYERS, SENTENCES, HEADS, KEY, VALUE)
     branches: list[list[list[float]]] = [[[]] for _ in range(SENTENCES)]
     token = 0.0
     for step in range(40):
