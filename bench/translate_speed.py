@@ -6,7 +6,8 @@
 Sources of 30 tokens, 30 tokens written for each: the weights are random, so nothing ends by itself, and all systems
 write the same number of tokens. Their batches take turns, so that a noisy machine disturbs all alike; compare only the
 ratios, of time and of the work of all threads together. A shortlist cannot be learned from random weights: it is made
-up, as large as a learned one.
+up, as large as a learned one. qkv gives each core a part of a batch; CTranslate2 is asked both for that ("apart": as
+many translators as cores, each with its part of the batch) and to share every product.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def report(timed: Mapping[str, list[Timed]], tokens: int) -> None:
     works = {name: tokens / float(np.median([one.work for one in some])) for name, some in timed.items()}
     for name in timed:
         ratios = "".join(_ratio(name, peer, rates, works) for peer in ("CTranslate2", "generate()"))
-        print(f"  {name:26} {rates[name]:7,.0f} tokens/s {works[name]:7,.0f} a second of work{ratios}", flush=True)
+        print(f"  {name:32} {rates[name]:7,.0f} tokens/s {works[name]:7,.0f} a second of work{ratios}", flush=True)
 
 
 def _ratio(name: str, peer: str, rates: Mapping[str, float], works: Mapping[str, float]) -> str:

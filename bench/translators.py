@@ -68,8 +68,10 @@ class Weights:
             (folder / precision).mkdir()
             write_graphs(folder / precision, model, precision, usual_looks(model).heads)
         likely = ranks(np.random.default_rng(2), self.vocabulary, (self.vocabulary, LIKELY)).astype(np.uint32)
-        Shortlist(likely, np.arange(END, END + FREQUENT)).save(folder / "int8")
+        shortlist = Shortlist(likely, np.arange(END, END + FREQUENT))
+        shortlist.save(folder / "int8")
         self._write_ctranslate2(folder / "ctranslate2")
+        _write_vocabulary_map(folder / "ctranslate2" / "vmap.txt", shortlist)
 
     def _write_ctranslate2(self, folder: Path) -> None:
         from ctranslate2.converters.transformers import BartLoader
@@ -85,6 +87,13 @@ class Weights:
         spec.optimize(quantization="int8")
         folder.mkdir()
         spec.save(str(folder))
+
+
+def _write_vocabulary_map(path: Path, shortlist: Any) -> None:
+    """The same shortlist as CTranslate2 reads it: what may always come, then for each token what may come of it."""
+    rows = [("", shortlist.frequent.tolist())]
+    rows += [(str(token), sorted({token, *likely})) for token, likely in enumerate(shortlist.likely.tolist())]
+    path.write_text("".join(f"{token}\t{' '.join(map(str, some))}\n" for token, some in rows), encoding="utf-8")
 
 
 def searching(engine: Engine[Any]) -> Translate:
@@ -130,19 +139,24 @@ def with_generate(weights: Weights, _: Path) -> Translate:
     return translate
 
 
-def with_ctranslate2(_: Weights, folder: Path) -> Translate:
+def with_ctranslate2(_: Weights, folder: Path, *, together: bool = True, shortlist: bool = False) -> Translate:
+    """All cores on a batch `together`, or a part of the batch for each."""
     import ctranslate2
 
     cores = len(os.sched_getaffinity(0))
-    translator = ctranslate2.Translator(str(folder / "ctranslate2"), compute_type="int8", intra_threads=cores)
+    groups, threads = (1, cores) if together else (cores, 1)
+    translator = ctranslate2.Translator(
+        str(folder / "ctranslate2"), compute_type="int8", inter_threads=groups, intra_threads=threads
+    )
 
     def translate(sources: Ids, width: int) -> Ids:
         told = translator.translate_batch(
             [[str(token) for token in source] for source in sources],
             beam_size=width,
             max_decoding_length=LENGTH,
-            max_batch_size=len(sources),
+            max_batch_size=-(-len(sources) // groups),
             length_penalty=0.6,
+            use_vmap=shortlist,
         )
         return [[int(token) for token in one.hypotheses[0]] for one in told]
 
@@ -153,12 +167,16 @@ SYSTEMS: dict[str, Callable[[Weights, Path], Translate]] = {
     "generate() float32": with_generate,
     "CTranslate2 int8": with_ctranslate2,
     "CTranslate2 int8, AVX-512": with_ctranslate2,
+    "CTranslate2 int8, apart": partial(with_ctranslate2, together=False),
+    "CTranslate2 int8, AVX-512, apart": partial(with_ctranslate2, together=False),
+    "with our shortlist, CTranslate2": partial(with_ctranslate2, together=False, shortlist=True),
     "qkv torch float32": with_torch,
     "qkv float32": partial(with_onnx, precision="float32", shortlist=False),
     "qkv int8": partial(with_onnx, precision="int8", shortlist=False),
     "qkv int8, shortlist": partial(with_onnx, precision="int8", shortlist=True),
 }
-ENVIRONMENTS = {"CTranslate2 int8, AVX-512": {"CT2_FORCE_CPU_ISA": "AVX512"}}
+"""A peer's rows begin with its name; what begins otherwise is no peer as its users know it."""
+ENVIRONMENTS = {name: {"CT2_FORCE_CPU_ISA": "AVX512"} for name in SYSTEMS if "AVX-512" in name}
 """What the instruction set is chosen by: a variable that is read when the library is loaded."""
 
 

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnxruntime import InferenceSession, OrtValue, SessionOptions
-from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
 from qkv.engines.arrays import load_array
 from qkv.engines.cache import Cache
 from qkv.engines.choosing import Chosen, Vocabulary
+from qkv.engines.memory import Pool
+from qkv.engines.sessions import Sessions, run, value
 from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError
 from qkv.search.engine import Floats, Integers
 
-_ONLY_ERRORS = 3
-_REFUSALS = (runtime.Fail, runtime.InvalidArgument, runtime.InvalidGraph, runtime.InvalidProtobuf, runtime.NoSuchFile)
-_NOT_QUICKER = ["SkipLayerNormFusion"]
-"""What the runtime would put in place of others: its sum and norm in one takes five times as long as both."""
+_MIDDLE = 128
+"""What is added to a signed number of 8 bits to make it an unsigned one."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +56,30 @@ class OnnxState:
 class OnnxEngine:
     """Reads and writes with the graphs of a directory that `qkv export` wrote; one thread, as many as ask at once."""
 
-    def __init__(self, directory: Path, *, shortlist: bool = True, looks_when_read: bool = False) -> None:
-        """Without `shortlist`, all of the vocabulary is looked at even where the model has learned what to expect."""
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        shortlist: bool = True,
+        looks_when_read: bool = False,
+        careful: bool | None = None,
+    ) -> None:
+        """Without `shortlist`, all of the vocabulary is looked at even where the model has learned what to expect.
+
+        `careful` is for processors that cut off sums of 8-bit products (None: if this is one).
+        """
         vectors_VD = load_array(directory / "vectors.npy", dimensions=2, kinds="if")
         scale_V = load_array(directory / "scale.npy", dimensions=1, kinds="f")
         if len(vectors_VD) != len(scale_V):
             raise CheckpointError(f"{directory} is damaged: there are not as many scales as vectors")
         self._vectors = _Vectors(vectors_VD, scale_V)
-        self._session = cache(lambda name: _session(directory / name))
+        self._sessions = Sessions(directory, careful=careful)
+        self._pool = Pool()
         self.vocabulary = len(scale_V)
         self.looks_when_read = looks_when_read
         kept = shortlist and Shortlist.is_in(directory)
         self._shortlist = Shortlist.load(directory, self.vocabulary) if kept else None
-        shapes = {one.name: one.shape for one in self._session("step.onnx").get_inputs()}
+        shapes = {one.name: one.shape for one in self._sessions["step.onnx"].get_inputs()}
         if "key_NHSE.0" not in shapes or shapes["x_NBD"][2] != self._vectors.width:
             raise CheckpointError(f"{directory} is damaged: its graphs and its vectors do not fit together")
         self._layers = sum(name.startswith("key_NHSE.") for name in shapes)
@@ -82,20 +90,18 @@ class OnnxEngine:
         self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False
     ) -> OnnxState:
         memory = self._read(sources)
-        empty = Cache.empty(self._layers, len(sources), self._heads, self._key_width, self._value_width)
+        empty = Cache.empty(self._pool, self._layers, len(sources), self._heads, self._key_width, self._value_width)
         return OnnxState(memory, self._words(sources, wanted), empty, looks)
 
     def step(self, token_R: Integers, state: OnnxState) -> tuple[Chosen, OnnxState]:
-        cache = state.cache.with_room()
-        slot_N = np.full(len(cache.mask_NBS), cache.taken)
-        cache = cache.taking()
+        cache, slot_NB = state.cache.taking()
         N, B, S = cache.mask_NBS.shape
         y_NBD = np.empty((N, B, self._vectors.width), np.float32)
         looked_NBK = np.empty((N, B, state.memory.mask_N11K.shape[3]), np.float32)
         inputs: dict[str, NDArray[Any]] = {
             "x_NBD": self._vectors.of(token_R.reshape(N, B)),
             "position_1": np.array([state.position]),
-            "slot_N": slot_N,
+            "place": self._place(slot_NB),
             "mask_N1BS": cache.mask_NBS.reshape(N, 1, B, S),
             "memory_mask_N11K": state.memory.mask_N11K,
         }
@@ -105,9 +111,14 @@ class OnnxEngine:
             inputs[f"memory_value_NHKU.{layer}"] = state.memory.value_LNHKU[layer]
             for name, part in (("key_NHSE", cache.key_NHSE[layer]), ("value_NHSU", cache.value_NHSU[layer])):
                 inputs[f"{name}.{layer}"] = outputs[f"{name}.{layer}.after"] = part
-        _run(self._session("step.onnx"), inputs, outputs)
+        run(self._sessions["step.onnx"], inputs, outputs)
         looked_RK = looked_NBK.reshape(N * B, -1) if state.looks else None
         return Chosen(state.vocabulary, y_NBD, looked_RK), replace(state, cache=cache, position=state.position + 1)
+
+    def _place(self, slot_NB: Integers) -> Integers:
+        """For each head of each hypothesis: the sentence, the head and the slot that it writes to."""
+        head, sentence, slot_N1B = np.arange(self._heads)[:, None], np.arange(len(slot_NB)), slot_NB[:, None]
+        return np.stack(np.broadcast_arrays(sentence[:, None, None], head, slot_N1B), axis=-1)
 
     def _read(self, sources: Sequence[Sequence[int]]) -> Memory:
         N, K = len(sources), max(map(len, sources))
@@ -117,8 +128,8 @@ class OnnxEngine:
             ids_NK[n, : len(source)] = source
             mask_N11K[n, ..., : len(source)] = 0
         memory = Memory(
-            np.empty((self._layers, N, self._heads, K, self._key_width), np.float32),
-            np.empty((self._layers, N, self._heads, K, self._value_width), np.float32),
+            self._pool.array((self._layers, N, self._heads, K, self._key_width)),
+            self._pool.array((self._layers, N, self._heads, K, self._value_width)),
             mask_N11K,
         )
         outputs = {}
@@ -130,17 +141,20 @@ class OnnxEngine:
             "position_K": np.arange(K),
             "mask_N11K": mask_N11K,
         }
-        _run(self._session("encoder.onnx"), inputs, outputs)
+        run(self._sessions["encoder.onnx"], inputs, outputs)
         return memory
 
     def _words(self, sources: Sequence[Sequence[int]], wanted: Collection[int]) -> Vocabulary:
         if self._shortlist is None:
-            return Vocabulary(self._session("output.onnx"), {}, self.vocabulary)
+            return Vocabulary(self._sessions["output.onnx"], {}, self.vocabulary)
         tokens_V, mask_NV = self._shortlist.of(sources, wanted)
         numbers_DV, scale_V = self._vectors.columns(tokens_V)
-        constants = {"numbers_DV": _value(numbers_DV), "scale_V": _value(scale_V)}
-        session = self._session("shortlist.onnx")
-        return Vocabulary(session, constants, self.vocabulary, tokens_V, mask_NV)
+        name = "shortlist.onnx"
+        if self._sessions.careful and numbers_DV.dtype == np.int8:
+            # What is no constant has to be unsigned beforehand.
+            name, numbers_DV = "shortlist.unsigned.onnx", numbers_DV.view(np.uint8) ^ np.uint8(_MIDDLE)
+        constants = {"numbers_DV": value(numbers_DV), "scale_V": value(scale_V)}
+        return Vocabulary(self._sessions[name], constants, self.vocabulary, tokens_V, mask_NV)
 
 
 class _Vectors:
@@ -162,30 +176,3 @@ class _Vectors:
 
     def columns(self, ids_V: Integers) -> tuple[NDArray[Any], Floats]:
         return np.ascontiguousarray(self._numbers_VD[ids_V].T), self._scale_V[ids_V]
-
-
-def _session(path: Path) -> InferenceSession:
-    options = SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = _ONLY_ERRORS
-    # Where a processor adds two products of 8 bits in 16, a sum could be cut off: there, a slower way that is exact.
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    try:
-        return InferenceSession(path, options, providers=["CPUExecutionProvider"], disabled_optimizers=_NOT_QUICKER)
-    except _REFUSALS as error:
-        raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
-
-
-def _run(session: InferenceSession, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, NDArray[Any]]) -> None:
-    """Computes the outputs into the arrays given for them."""
-    binding = session.io_binding()
-    for name, array in inputs.items():
-        binding.bind_ortvalue_input(name, _value(array))
-    for name, array in outputs.items():
-        binding.bind_ortvalue_output(name, _value(array))
-    session.run_with_iobinding(binding)
-
-
-def _value(array: NDArray[Any]) -> OrtValue:
-    """The array's own memory, as the runtime knows it."""
-    return OrtValue.ortvalue_from_numpy(array)

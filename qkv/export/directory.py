@@ -7,6 +7,7 @@ model/encoder.onnx       reads a source
 model/step.onnx          writes a token more
 model/output.onnx        chooses among the vocabulary, shortlist.onnx among a part of it
 model/shortlist.*.npy    which part that is, where it was learned
+model/sum.onnx           shows whether a processor cuts off sums of 8-bit products; then shortlist.unsigned.onnx is used
 model/alignment.json     which heads tell where a word came from
 model/manifest.json      what all these files must be like
 """
@@ -27,9 +28,9 @@ from qkv.engines.looks import Head
 from qkv.engines.plain import usual_looks
 from qkv.engines.shortlist import Shortlist
 from qkv.errors import ConfigError, TextError
-from qkv.export.graphs import encoder_graph, output_graph, shortlist_graph, step_graph
+from qkv.export.graphs import encoder_graph, output_graph, shortlist_graph, step_graph, sum_graph
 from qkv.export.parts import numbers
-from qkv.export.products import PRECISIONS
+from qkv.export.products import PRECISIONS, multiply_unsigned_int8
 from qkv.export.shortlist import learn_shortlist
 from qkv.manifest import write_manifest
 from qkv.models.encoder_decoder import EncoderDecoder
@@ -85,7 +86,11 @@ def write_graphs(place: Path, model: EncoderDecoder, name: str, heads: Sequence[
     (place / "encoder.onnx").write_bytes(encoder_graph(model, precision))
     (place / "step.onnx").write_bytes(step_graph(model, precision, heads))
     (place / "output.onnx").write_bytes(output_graph(precision, vectors, "vectors.npy", offset))
-    (place / "shortlist.onnx").write_bytes(shortlist_graph(precision, vectors))
+    dtype, width = str(vectors.numbers.dtype), vectors.numbers.shape[1]
+    (place / "shortlist.onnx").write_bytes(shortlist_graph(precision.multiply, width, dtype))
+    (place / "sum.onnx").write_bytes(sum_graph())
+    if dtype == "int8":
+        (place / "shortlist.unsigned.onnx").write_bytes(shortlist_graph(multiply_unsigned_int8, width, "uint8"))
 
 
 def _prepared(run: Path, data: Path | None, tokenizer: Tokenizer) -> Prepared:

@@ -13,7 +13,7 @@ from torch import nn
 
 from qkv.export.graph import Graph
 from qkv.export.parts import KeyValues, Look, LookOut, Parts
-from qkv.export.products import Matrix, Precision
+from qkv.export.products import Matrix, Multiply, Precision
 from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.block import Block
 from qkv.models.encoder_decoder import EncoderDecoder
@@ -49,14 +49,14 @@ def encoder_graph(model: EncoderDecoder, precision: Precision) -> bytes:
 def step_graph(model: EncoderDecoder, precision: Precision, looking: Collection[Head]) -> bytes:
     """From the vectors of each sentence's last tokens to what the output chooses by.
 
-    Keys and values of every token written are kept in slots. Those of this step are put into the slots from `slot_N`
-    on, in place where the cache that goes in and the one that comes out are the same memory; each hypothesis sees
-    those slots that its mask lets it see.
+    Keys and values of every token written are kept in slots. `place` tells for each head of each hypothesis where those
+    of this step go: to which sentence, head and slot. They are put there in place if the cache that goes in and the one
+    that comes out are the same memory; each hypothesis sees those slots that its mask lets it see.
     """
     graph = Graph("step")
     width = model.inputs.weight_VD.size(1)
     x = graph.input("x_NBD", "float32", ["N", "B", width])
-    slot = graph.input("slot_N", "int64", ["N"])
+    place = graph.input("place", "int64", ["N", "H", "B", 3])
     mask = graph.input("mask_N1BS", "float32", ["N", 1, "B", "S"])
     memory_mask = graph.input("memory_mask_N11K", "float32", ["N", 1, 1, "K"])
     # One position for all: it is added to, or turned into, every hypothesis alike.
@@ -68,10 +68,10 @@ def step_graph(model: EncoderDecoder, precision: Precision, looking: Collection[
         for name, part, new in zip(("key_NHSE", "value_NHSU"), (attention.key, attention.value), present, strict=True):
             shape = ["N", *_heads(attention, "S", part)]
             before = graph.input(f"{name}.{layer}", "float32", shape)
-            after = graph.add("TensorScatter", before, new, slot, axis=2)
+            after = graph.add("ScatterND", before, place, new)
             graph.output(after, f"{name}.{layer}.after", "float32", shape)
             seen.append(after)
-        return parts.attended(attention, query, KeyValues(*seen), mask).mixed
+        return parts.attended_one_by_one(attention, query, KeyValues(*seen), mask)
 
     def look_out(layer: int, attention: MultiHeadAttention, query: str) -> str:
         memory = KeyValues(
@@ -106,15 +106,23 @@ def output_graph(precision: Precision, vectors: Matrix, file: str, offset: int) 
     return _chosen(graph, precision.multiply(graph, y, numbers, graph.constant(vectors.scale)))
 
 
-def shortlist_graph(precision: Precision, vectors: Matrix) -> bytes:
+def shortlist_graph(multiply: Multiply, width: int, dtype: str) -> bytes:
     """The same of some words only, whose vectors are given; of these each sentence has those its mask lets it have."""
     graph = Graph("shortlist")
-    width = vectors.numbers.shape[1]
     y = graph.input("y_NBD", "float32", ["N", "B", width])
-    numbers = graph.input("numbers_DV", str(vectors.numbers.dtype), [width, "V"])
+    numbers = graph.input("numbers_DV", dtype, [width, "V"])
     scale = graph.input("scale_V", "float32", ["V"])
-    logits = precision.multiply(graph, y, numbers, scale)
+    logits = multiply(graph, y, numbers, scale)
     return _chosen(graph, graph.add("Add", logits, graph.input("mask_N1V", "float32", ["N", 1, "V"])))
+
+
+def sum_graph() -> bytes:
+    """A product of 8-bit numbers as it comes: with the largest ones, it shows what a processor makes of their sum."""
+    graph = Graph("sum")
+    row = graph.input("row_1D", "uint8", [1, "D"])
+    numbers = graph.input("numbers_DV", "int8", ["D", "V"])
+    graph.output(graph.add("MatMulInteger", row, numbers), "sum_1V", "int32", [1, "V"])
+    return graph.bytes()
 
 
 def _chosen(graph: Graph, logits: str) -> bytes:

@@ -119,7 +119,7 @@ class Parts:
         """A feed-forward network."""
         match part:
             case FeedForward():
-                return self.linear(part.narrow, self.graph.add("Relu", self.linear(part.widen, x)))
+                return self.linear(part.narrow, self.linear(part.widen, x), rectified=True)
             case GatedFeedForward():
                 gate, wide = self.together([part.gate, part.widen], x)
                 # x · sigmoid(x), by the name that the runtime has for it.
@@ -127,16 +127,17 @@ class Parts:
                 return self.linear(part.narrow, self.graph.add("Mul", opened, wide))
         raise TypeError(part)
 
-    def linear(self, part: nn.Linear, x: str) -> str:
-        (y,) = self.together([part], x)
-        return y
+    def linear(self, part: nn.Linear, x: str, *, rectified: bool = False) -> str:
+        """A projection; if `rectified`, of max(0, x)."""
+        bias = None if part.bias is None else numbers(part.bias)
+        return self._precision.product(self.graph, x, numbers(part.weight), bias, rectified=rectified)
 
     def together(self, parts: Sequence[nn.Linear], x: str) -> list[str]:
         """Several projections of the same input, as one product."""
         weight = np.concatenate([numbers(part.weight) for part in parts])
         biases = [numbers(part.bias) for part in parts if part.bias is not None]
         y = self._precision.product(self.graph, x, weight, np.concatenate(biases) if biases else None)
-        return [y] if len(parts) == 1 else self.graph.split(y, [part.out_features for part in parts])
+        return self.graph.split(y, [part.out_features for part in parts])
 
     def queries(self, part: MultiHeadAttention, query: str) -> str:
         return self._by_head_and_turned(part, part.query_norm, query)
@@ -149,9 +150,26 @@ class Parts:
         graph, width = self.graph, part.key.out_features // part.heads
         score = graph.add("FusedMatMul", query, memory.key, domain=RUNTIME, transB=1, alpha=1 / math.sqrt(width))
         weight_NHWK = graph.add("Softmax", graph.add("Add", score, mask), axis=-1)
-        mixed_NHWU = graph.add("MatMul", weight_NHWK, memory.value)
-        mixed = graph.reshape(graph.add("Transpose", mixed_NHWU, perm=[0, 2, 1, 3]), [0, 0, -1])
-        return Looked(self.linear(part.output, mixed), weight_NHWK)
+        return Looked(self._through(part, graph.add("MatMul", weight_NHWK, memory.value)), weight_NHWK)
+
+    def attended_one_by_one(self, part: MultiHeadAttention, query: str, memory: KeyValues, mask: str) -> str:
+        """The same, a query at a time: what there is to look at is read as it lies, and not put in another order first.
+
+        For few queries of much, that is quicker.
+        """
+        graph, axis = self.graph, self.graph.constant([3], "int64")
+        # By the product itself is quick only for several queries.
+        scaled = graph.add("Mul", query, graph.constant(1 / math.sqrt(part.key.out_features // part.heads)))
+        query_NHW1E = graph.add("Unsqueeze", scaled, axis)
+        key_NH1KE, value_NH1KU = (graph.add("Unsqueeze", one, graph.constant([2], "int64")) for one in memory)
+        score_NHW1K = graph.add("FusedMatMul", query_NHW1E, key_NH1KE, domain=RUNTIME, transB=1)
+        weight_NHWK = graph.add("Softmax", graph.add("Add", graph.add("Squeeze", score_NHW1K, axis), mask), axis=-1)
+        mixed_NHW1U = graph.add("MatMul", graph.add("Unsqueeze", weight_NHWK, axis), value_NH1KU)
+        return self._through(part, graph.add("Squeeze", mixed_NHW1U, axis))
+
+    def _through(self, part: MultiHeadAttention, mixed_NHWU: str) -> str:
+        mixed = self.graph.reshape(self.graph.add("Transpose", mixed_NHWU, perm=[0, 2, 1, 3]), [0, 0, -1])
+        return self.linear(part.output, mixed)
 
     def _by_head(self, part: MultiHeadAttention, x: str) -> str:
         return self.graph.add("Transpose", self.graph.reshape(x, [0, 0, part.heads, -1]), perm=[0, 2, 1, 3])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,17 +26,24 @@ class Matrix(NamedTuple):
     scale: NDArray[np.float32]
 
 
+Multiply = Callable[[Graph, str, str, str], str]
+"""Adds to a graph a value times numbers that are kept, with their scale."""
+
+
 class Precision(NamedTuple):
     """How weights are kept, and how a value is multiplied by kept ones: numbers of inputs by outputs, a scale each."""
 
     keep: Callable[[Array], Matrix]
-    multiply: Callable[[Graph, str, str, str], str]
+    multiply: Multiply
+    multiply_rectified: Multiply
+    """The same of max(0, value)."""
 
-    def product(self, graph: Graph, x: str, weight: Array, bias: Array | None) -> str:
+    def product(self, graph: Graph, x: str, weight: Array, bias: Array | None, *, rectified: bool = False) -> str:
         """Adds x · weightᵀ + bias to the graph; the weight is outputs by inputs, as torch keeps it."""
         kept = self.keep(weight)
         numbers = graph.constant(kept.numbers.T, str(kept.numbers.dtype))
-        y = self.multiply(graph, x, numbers, graph.constant(kept.scale))
+        multiply = self.multiply_rectified if rectified else self.multiply
+        y = multiply(graph, x, numbers, graph.constant(kept.scale))
         return y if bias is None else graph.add("Add", y, graph.constant(bias))
 
 
@@ -48,6 +55,10 @@ def _multiply_float32(graph: Graph, x: str, numbers: str, scale: str) -> str:  #
     return graph.add("MatMul", x, numbers)
 
 
+def _multiply_rectified_float32(graph: Graph, x: str, numbers: str, scale: str) -> str:
+    return _multiply_float32(graph, graph.add("Relu", x), numbers, scale)
+
+
 def _keep_int8(weight: Array) -> Matrix:
     """Each row by its largest number."""
     largest = np.abs(weight).max(axis=1, keepdims=True)
@@ -56,16 +67,37 @@ def _keep_int8(weight: Array) -> Matrix:
 
 
 def _multiply_int8(graph: Graph, x: str, numbers: str, scale: str) -> str:
-    """Every row of x is brought to 8 bits by its own largest number: what stands beside it changes nothing."""
-    largest = graph.add("ReduceMax", graph.add("Abs", x), graph.constant([-1], "int64"))
-    largest = graph.add("Max", largest, graph.constant(_SMALLEST_ROW))
-    step, middle = graph.constant(1 / _LARGEST), graph.constant(_MIDDLE, "uint8")
-    rounded = graph.add("QuantizeLinear", graph.add("Div", x, largest), step, middle)
-    y = graph.add("MatMulIntegerToFloat", rounded, numbers, step, scale, middle, domain=RUNTIME)
-    return graph.add("Mul", y, largest)
+    middle = graph.constant(_MIDDLE, "uint8")
+    return _multiply_rows(graph, x, graph.add("Abs", x), numbers, scale, largest=_LARGEST, zeros=[middle])
+
+
+def multiply_unsigned_int8(graph: Graph, x: str, numbers: str, scale: str) -> str:
+    """The same of numbers that 128 was added to."""
+    middle = graph.constant(_MIDDLE, "uint8")
+    return _multiply_rows(graph, x, graph.add("Abs", x), numbers, scale, largest=_LARGEST, zeros=[middle, middle])
+
+
+def _multiply_rectified_int8(graph: Graph, x: str, numbers: str, scale: str) -> str:
+    # What is below zero becomes zero by being rounded: there is no number for it. That leaves all 8 bits for the rest.
+    return _multiply_rows(graph, x, x, numbers, scale, largest=2 * _LARGEST + 1, zeros=[])
+
+
+def _multiply_rows(
+    graph: Graph, x: str, size: str, numbers: str, scale: str, *, largest: int, zeros: Sequence[str]
+) -> str:
+    """Every row of x is brought to 8 bits by its own largest size: what stands beside it changes nothing.
+
+    `zeros` are the 8-bit numbers that stand for zero, in x and in the numbers, where these are not 0.
+    """
+    span = graph.add("Max", graph.add("ReduceMax", size, graph.constant([-1], "int64")), graph.constant(_SMALLEST_ROW))
+    step = graph.constant(1 / largest)
+    # To divide all of a row takes longer than to divide once.
+    rounded = graph.add("QuantizeLinear", graph.add("Mul", x, graph.add("Reciprocal", span)), step, *zeros[:1])
+    y = graph.add("MatMulIntegerToFloat", rounded, numbers, step, scale, *zeros, domain=RUNTIME)
+    return graph.add("Mul", y, span)
 
 
 PRECISIONS = {
-    "float32": Precision(_keep_float32, _multiply_float32),
-    "int8": Precision(_keep_int8, _multiply_int8),
+    "float32": Precision(_keep_float32, _multiply_float32, _multiply_rectified_float32),
+    "int8": Precision(_keep_int8, _multiply_int8, _multiply_rectified_int8),
 }

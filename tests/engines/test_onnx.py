@@ -13,6 +13,7 @@ import torch
 from qkv.engines.looks import Looks
 from qkv.engines.onnx import OnnxEngine
 from qkv.engines.plain import PlainEngine
+from qkv.engines.sessions import Sessions
 from qkv.engines.shortlist import Shortlist
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.search.beam import beam_search
@@ -103,6 +104,21 @@ def test_a_sentence_is_translated_alike_alone_and_beside_others(
         (alone,) = searched(ours, [source], 3)
         assert [one.ids for one in alone] == [one.ids for one in expected]
         np.testing.assert_allclose([one.score for one in alone], [one.score for one in expected], atol=1e-5)
+
+
+def test_the_way_that_is_exact_on_every_processor_gives_the_same(tmp_path: Path) -> None:
+    exported(tmp_path, model("paper"), "int8", shortlist=SHORT)
+    quick, careful = (OnnxEngine(tmp_path, careful=careful) for careful in (None, True))
+    for (gain_RV, _), (expected_RV, _) in zip(walked(careful), walked(quick), strict=True):
+        np.testing.assert_array_equal(gain_RV, expected_RV)
+
+
+def test_a_processor_that_needs_no_care_is_known_by_what_it_does(tmp_path: Path) -> None:
+    exported(tmp_path, model("paper"), "int8")
+    row, numbers = np.full((1, 512), 255, np.uint8), np.full((512, 48), 127, np.int8)
+    session = Sessions(tmp_path, careful=False)["sum.onnx"]
+    (total,) = session.run(None, {"row_1D": row, "numbers_DV": numbers})
+    assert Sessions(tmp_path).careful == bool((total != 512 * 255 * 127).any())
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,73 @@
+"""The graphs of an exported model, as ONNX Runtime runs them on this machine's processor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnxruntime import InferenceSession, OrtValue, SessionOptions
+from onnxruntime.capi import onnxruntime_pybind11_state as runtime
+
+from qkv.errors import CheckpointError
+
+_ONLY_ERRORS = 3
+_REFUSALS = (runtime.Fail, runtime.InvalidArgument, runtime.InvalidGraph, runtime.InvalidProtobuf, runtime.NoSuchFile)
+_NOT_QUICKER = ["SkipLayerNormFusion"]
+"""What the runtime would put in place of others: its sum and norm in one takes five times as long as both."""
+_SUM = "sum.onnx"
+_WIDE = 64
+"""Numbers that are summed up to try a processor: enough for the way that long rows go."""
+
+
+class Sessions:
+    """Graphs by name, each loaded when it is asked for; one thread, as many as ask at once."""
+
+    def __init__(self, directory: Path, *, careful: bool | None = None) -> None:
+        """`careful` ones never cut off a sum of 8-bit products; None: so are those of a processor that needs it."""
+        self._directory = directory
+        self.careful = self._cuts_off() if careful is None else careful
+        self._session = cache(lambda name: _session(directory / name, careful=self.careful))
+
+    def __getitem__(self, name: str) -> InferenceSession:
+        return self._session(name)
+
+    def _cuts_off(self) -> bool:
+        """Whether this processor adds two products of 8 bits in 16, which the largest numbers are too large for."""
+        if not (self._directory / _SUM).is_file():
+            raise CheckpointError(f"{self._directory} is damaged, or of an older version of qkv: export the run again")
+        session = _session(self._directory / _SUM, careful=False)
+        row_1D, numbers_DV = np.full((1, _WIDE), 255, np.uint8), np.full((_WIDE, _WIDE), 127, np.int8)
+        (sum_1V,) = session.run(None, {"row_1D": row_1D, "numbers_DV": numbers_DV})
+        return bool((sum_1V != _WIDE * 255 * 127).any())
+
+
+def _session(path: Path, *, careful: bool) -> InferenceSession:
+    options = SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = _ONLY_ERRORS
+    if careful:
+        # Constants become unsigned: the way of multiplying them is exact everywhere, and takes more than twice as long.
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    try:
+        return InferenceSession(path, options, providers=["CPUExecutionProvider"], disabled_optimizers=_NOT_QUICKER)
+    except _REFUSALS as error:
+        raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
+
+
+def run(session: InferenceSession, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, NDArray[Any]]) -> None:
+    """Computes the outputs into the arrays given for them."""
+    binding = session.io_binding()
+    for name, array in inputs.items():
+        binding.bind_ortvalue_input(name, value(array))
+    for name, array in outputs.items():
+        binding.bind_ortvalue_output(name, value(array))
+    session.run_with_iobinding(binding)
+
+
+def value(array: NDArray[Any]) -> OrtValue:
+    """The array's own memory, as the runtime knows it."""
+    return OrtValue.ortvalue_from_numpy(array)
