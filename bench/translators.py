@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.marian import BEGIN, END, PADDING, marian
+from qkv.engines.shortlist import Shortlist
+from qkv.export.shortlist import shortlist_sizes
 from qkv.search.beam import beam_search
 from qkv.search.engine import Engine
 from qkv.search.hypothesis import Limits, paper_penalty
@@ -24,13 +26,18 @@ Translate = Callable[[Ids, int], Ids]
 """From sources and the width of a beam to what was written."""
 
 LENGTH = 30
-LIKELY, FREQUENT = 64, 1000
-"""The sizes of a shortlist, as `qkv export` learns it."""
 
 
 def ranks(random: np.random.Generator, vocabulary: int, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Ids by Zipf's law, the frequent ones first; a batch says some of them many times, as text does."""
     return END + 2 + np.exp(random.uniform(0, np.log(vocabulary - END - 2), shape)).astype(np.int64) - 1
+
+
+def made_up_shortlist(vocabulary: int) -> Shortlist:
+    """One of the sizes that `qkv export` learns."""
+    count, frequent = shortlist_sizes(vocabulary)
+    likely = ranks(np.random.default_rng(2), vocabulary, (vocabulary, count)).astype(np.uint32)
+    return Shortlist(likely, np.arange(END, END + frequent))
 
 
 class Weights:
@@ -60,15 +67,13 @@ class Weights:
     def write(self, folder: Path) -> None:
         """Everything that is read and not built again by those who use it."""
         from qkv.engines.plain import usual_looks
-        from qkv.engines.shortlist import Shortlist
         from qkv.export.directory import write_graphs
 
         model = self.ours()
         for precision in ("float32", "int8"):
             (folder / precision).mkdir()
             write_graphs(folder / precision, model, precision, usual_looks(model).heads)
-        likely = ranks(np.random.default_rng(2), self.vocabulary, (self.vocabulary, LIKELY)).astype(np.uint32)
-        shortlist = Shortlist(likely, np.arange(END, END + FREQUENT))
+        shortlist = made_up_shortlist(self.vocabulary)
         shortlist.save(folder / "int8")
         self._write_ctranslate2(folder / "ctranslate2")
         _write_vocabulary_map(folder / "ctranslate2" / "vmap.txt", shortlist)
@@ -96,9 +101,9 @@ def _write_vocabulary_map(path: Path, shortlist: Any) -> None:
     path.write_text("".join(f"{token}\t{' '.join(map(str, some))}\n" for token, some in rows), encoding="utf-8")
 
 
-def searching(engine: Engine[Any]) -> Translate:
+def searching(engine: Engine[Any], *, forbidden: tuple[int, ...] = ()) -> Translate:
     def translate(sources: Ids, width: int) -> Ids:
-        limits = Limits(begin=BEGIN, end=END, longest=[LENGTH] * len(sources))
+        limits = Limits(begin=BEGIN, end=END, longest=[LENGTH] * len(sources), forbidden=forbidden)
         found = beam_search(engine, engine.start(sources), limits, width=width, penalty=paper_penalty(0.6))
         return [hypotheses[0].ids for hypotheses in found]
 

@@ -27,7 +27,9 @@ class Ensemble:
         self._engines = [*engines]
         self.looks_when_read = engines[0].looks_when_read
 
-    def start(self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False) -> Readings:
+    def start(
+        self, sources: Sequence[Sequence[int]], *, wanted: Sequence[Collection[int]] = (), looks: bool = False
+    ) -> Readings:
         return Readings(tuple(engine.start(sources, wanted=wanted, looks=looks) for engine in self._engines))
 
     def step(self, token_R: Integers, readings: Readings) -> tuple[Known, Readings]:

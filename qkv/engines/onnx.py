@@ -87,7 +87,7 @@ class OnnxEngine:
         self._value_width = shapes["value_NHSU.0"][3]
 
     def start(
-        self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False
+        self, sources: Sequence[Sequence[int]], *, wanted: Sequence[Collection[int]] = (), looks: bool = False
     ) -> OnnxState:
         memory = self._read(sources)
         empty = Cache.empty(self._pool, self._layers, len(sources), self._heads, self._key_width, self._value_width)
@@ -144,7 +144,7 @@ class OnnxEngine:
         run(self._sessions["encoder.onnx"], inputs, outputs)
         return memory
 
-    def _words(self, sources: Sequence[Sequence[int]], wanted: Collection[int]) -> Vocabulary:
+    def _words(self, sources: Sequence[Sequence[int]], wanted: Sequence[Collection[int]]) -> Vocabulary:
         if self._shortlist is None:
             return Vocabulary(self._sessions["output.onnx"], {}, self.vocabulary)
         tokens_V, mask_NV = self._shortlist.of(sources, wanted)

@@ -76,7 +76,7 @@ class PlainEngine:
         self,
         sources: Sequence[Sequence[int]],
         *,
-        wanted: Collection[int] = (),  # noqa: ARG002 - nothing is left out here
+        wanted: Sequence[Collection[int]] = (),  # noqa: ARG002 - nothing is left out here
         looks: bool = False,
     ) -> Reading:
         packed = one_sentence_a_row([[*source] for source in sources], self._padding)

@@ -47,11 +47,15 @@ class Shortlist:
         np.save(directory / _LIKELY, self.likely, allow_pickle=False)
         np.save(directory / _FREQUENT, self.frequent, allow_pickle=False)
 
-    def of(self, sources: Sequence[Sequence[int]], wanted: Collection[int]) -> tuple[Integers, Floats]:
-        """All that these sentences may have, in rising order; and for each, zero where it may and else -∞."""
-        always = np.union1d(self.frequent, np.array([*wanted], np.int64))
+    def of(self, sources: Sequence[Sequence[int]], wanted: Sequence[Collection[int]]) -> tuple[Integers, Floats]:
+        """All that these sentences may have, in rising order; and for each, zero where it may and else -∞.
+
+        What one wants, for each or for none, is its own: its neighbours' translations are what they are without it.
+        """
         every = np.zeros((len(sources), len(self.likely)), bool)
-        every[:, always] = True
+        every[:, self.frequent] = True
+        for allowed, some in zip(every, wanted, strict=False):
+            allowed[[*some]] = True
         for allowed, source in zip(every, sources, strict=True):
             # What was copied as it is needs no translation.
             allowed[source] = True

@@ -61,12 +61,13 @@ class SideBySide(Generic[S]):
         return self._engine.looks_when_read
 
     def start(
-        self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False
+        self, sources: Sequence[Sequence[int]], *, wanted: Sequence[Collection[int]] = (), looks: bool = False
     ) -> Groups[S]:
         count = max(1, min(self._cores, len(sources) // _FEWEST))
-        parts = [[sources[n] for n in some] for some in np.array_split(np.arange(len(sources)), count)]
-        states = self._together([partial(self._engine.start, part, wanted=wanted, looks=looks) for part in parts])
-        return Groups(states, [*map(len, parts)])
+        places = np.array_split(np.arange(len(sources)), count)
+        parts = [([sources[n] for n in some], [wanted[n] for n in some] if wanted else ()) for some in places]
+        states = self._together([partial(self._engine.start, part, wanted=own, looks=looks) for part, own in parts])
+        return Groups(states, [*map(len, places)])
 
     def step(self, token_R: Integers, groups: Groups[S]) -> tuple[Joined, Groups[S]]:
         beam = len(token_R) // sum(groups.sizes)

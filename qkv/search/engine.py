@@ -59,11 +59,13 @@ class Engine(Protocol[S]):
         """Whether it looks at what a token came from in the step that reads it, and not in the one that writes it."""
         ...
 
-    def start(self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False) -> S:
+    def start(
+        self, sources: Sequence[Sequence[int]], *, wanted: Sequence[Collection[int]] = (), looks: bool = False
+    ) -> S:
         """Reads these sources, each with its end.
 
-        `wanted` are tokens that must be there to choose, whatever else an engine leaves out to be quick; `looks` asks
-        for the attention of every step.
+        `wanted` are, for each or for none, tokens that it must have to choose from, whatever else an engine leaves out
+        to be quick; `looks` asks for the attention of every step.
         """
         ...
 

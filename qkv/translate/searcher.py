@@ -154,7 +154,7 @@ class Searcher:
         return paper_penalty(self.search.length_penalty)
 
     def _start(self, asked: Sequence[Asked], *, looks: bool = False) -> Any:
-        wanted = {token for one in asked for token in one.wanted}
+        wanted = [one.wanted for one in asked]
         return self.engine.start([one.source for one in asked], wanted=wanted, looks=looks)
 
     def _room(self, asked: Sequence[Asked]) -> list[int]:

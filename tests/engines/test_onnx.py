@@ -128,11 +128,13 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> OnnxEngine:
 
 def test_a_shortlist_is_the_sentences_own_and_its_probabilities_sum_to_one(short: OnnxEngine) -> None:
     plain = PlainEngine(model("paper"), PADDING)
-    continuations, _ = short.step(np.full(5, BEGIN), short.start(SOURCES, wanted=[36]))
+    # What the second one wants is its alone.
+    wanted = [[], [36], [], [], []]
+    continuations, _ = short.step(np.full(5, BEGIN), short.start(SOURCES, wanted=wanted))
     whole, _ = plain.step(np.full(5, BEGIN), plain.start(SOURCES))
     gain_RV, expected_RV = continuations.everything(), whole.everything()
-    for source, gain_V, expected_V in zip(SOURCES, gain_RV, expected_RV, strict=True):
-        allowed = sorted({5, 9, 36, *source, *SHORT.likely[source].ravel().tolist()})
+    for source, own, gain_V, expected_V in zip(SOURCES, wanted, gain_RV, expected_RV, strict=True):
+        allowed = sorted({5, 9, *own, *source, *SHORT.likely[source].ravel().tolist()})
         assert np.flatnonzero(gain_V > -np.inf).tolist() == allowed
         renormalised = expected_V[allowed] - np.log(np.exp(expected_V[allowed]).sum())
         np.testing.assert_allclose(gain_V[allowed], renormalised, atol=1e-4)
@@ -152,7 +154,7 @@ def test_the_best_are_the_same_by_whichever_way_they_are_asked_for(
     engine = short if shortened else exported(tmp_path, model("paper"), "float32")
 
     def fresh() -> Any:
-        return engine.step(np.full(5, BEGIN), engine.start(SOURCES, wanted=range(3, 20)))[0]
+        return engine.step(np.full(5, BEGIN), engine.start(SOURCES, wanted=[range(3, 20)] * len(SOURCES)))[0]
 
     every_RV = fresh().everything()
     order_RV = np.argsort(-every_RV, axis=1, kind="stable")

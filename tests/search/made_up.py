@@ -62,7 +62,13 @@ class MadeUp:
         found = [self.gains(state.sentences[row // beams], prefix) for row, prefix in enumerate(written)]
         return Known(np.stack(found)), state._replace(written=written)
 
-    def start(self, sources: Sequence[Sequence[int]], *, wanted: Collection[int] = (), looks: bool = False) -> Prefixes:  # noqa: ARG002
+    def start(
+        self,
+        sources: Sequence[Sequence[int]],
+        *,
+        wanted: Sequence[Collection[int]] = (),  # noqa: ARG002
+        looks: bool = False,  # noqa: ARG002
+    ) -> Prefixes:
         """Sources are the sentences' numbers."""
         return Prefixes.of(*(number for (number,) in sources))
 
