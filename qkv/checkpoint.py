@@ -59,6 +59,7 @@ MAY_CHANGE = {
     "training.tolerated_bad_steps", "training.tolerated_rise", "training.rollbacks", "training.device",
     "training.parallel", "training.accumulate", "training.kernels", "training.tensorboard",
     "training.learning_rate", "training.warmup_steps", "training.clip",
+    "text.source_language", "text.target_language",
     "search.beam", "search.length_penalty", "search.extra_length", "search.batch_tokens", "search.longest_source",
 }  # fmt: skip
 """Settings that a run may go on with other values of: what was learned so far stays true."""

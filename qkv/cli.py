@@ -145,6 +145,8 @@ def _add_prepare(commands: _Commands[_Parser]) -> None:
         epilog="examples:\n"
         "  qkv prepare train.en train.fr --output data/\n"
         "  qkv prepare europarl.tsv.xz tatoeba.tsv.gz --valid dev.tsv --test test.tsv --output data/\n"
+        "  qkv prepare europarl.en-de.tsv.xz --directions en-de,de-en --output data/\n"
+        "  qkv prepare mix.toml --output data/                   what docs/languages.md tells of\n"
         "  qkv prepare train.en train.fr --set text.vocabulary=8000 --set text.algorithm=unigram --output data/",
     )
     _corpus_arguments(parser, required=True)
@@ -227,7 +229,7 @@ def _refuse_with_data(options: argparse.Namespace) -> None:
     """What prepared data has settled cannot be asked for again."""
     given = [change for change in options.changes if change.startswith(("text.", "data."))]
     given += [f"--{name}" for name in ("valid", "test", "tokenizer") if getattr(options, name, None)]
-    languages = {"from": "source_language", "to": "target_language"}
+    languages = {"from": "source_language", "to": "target_language", "directions": "directions"}
     given += [f"--{word}" for word, name in languages.items() if getattr(options, name, None)]
     if given:
         raise ConfigError(
@@ -445,13 +447,17 @@ def _corpus_arguments(parser: argparse.ArgumentParser, *, required: bool) -> Non
         nargs="+" if required else "*",
         type=Path,
         metavar="FILE",
-        help="source and target, line by line (plain, .gz or .xz), or pairs in files named *.tsv[.gz|.xz]",
+        help="source and target, line by line (plain, .gz or .xz), or pairs in files named *.tsv[.gz|.xz]; or one "
+        "*.toml that says which corpora, in which directions and how often",
     )
     parser.add_argument("--valid", nargs="+", type=Path, default=[], metavar="FILE", help="held-out pairs, likewise")
     parser.add_argument("--test", nargs="+", type=Path, default=[], metavar="FILE", help="test pairs to watch out for")
     parser.add_argument("--tokenizer", type=Path, metavar="MODEL", help="use this vocabulary instead of learning one")
     parser.add_argument("--from", dest="source_language", metavar="CODE", help="the source's language, such as en")
     parser.add_argument("--to", dest="target_language", metavar="CODE", help="the target's language, such as fr")
+    parser.add_argument(
+        "--directions", metavar="LIST", help="learn several at once, such as en-de,de-en (default: as the files stand)"
+    )
     _recipe_arguments(parser, default="base")
 
 
@@ -472,7 +478,7 @@ def _config(options: argparse.Namespace) -> Config:
         # Before the changes: they have to fit the rows of the data, not those of the recipe.
         chosen = Prepared.open(options.data).applied_to(chosen)
     config = override_all(chosen, changes)
-    languages = {name: getattr(options, name, None) for name in ("source_language", "target_language")}
+    languages = {name: getattr(options, name, None) for name in ("source_language", "target_language", "directions")}
     return config.with_changes(text={name: code for name, code in languages.items() if code is not None})
 
 

@@ -87,6 +87,10 @@ class TextConfig:
     sampling_alpha: float = 0.1
     source_language: str | None = None
     target_language: str | None = None
+    directions: str | None = None
+    """From which languages into which, such as en-de,de-en, where there are several; a tag says which is asked for."""
+    domains: str | None = None
+    """Kinds of text that have a tag as well, such as docs,laws."""
     reserved: int = 16
     """Spare control symbols, so that a use found later needs no new vocabulary."""
     right_to_left: bool = False
@@ -118,6 +122,10 @@ class DataConfig:
     keep_duplicates: bool = False
     drop_test_lines: bool = False
     """Leave out training pairs that stand in a test set, instead of only warning."""
+    check_language: bool = False
+    """Leave out pairs of which a side is more likely in another of the corpus's languages than in its own."""
+    least_letters: float = 0.0
+    """The share of letters among what is no space, on each side, without which a line is no language."""
 
     def __post_init__(self) -> None:
         _within(4, 1 << 16, "data.row_width", self.row_width)
@@ -125,6 +133,7 @@ class DataConfig:
         _at_least(1, "data.max_bytes", self.max_bytes)
         if self.max_ratio < 1:
             raise ConfigError(f"data.max_ratio is {self.max_ratio}; a ratio of the longer to the shorter is at least 1")
+        _between(0, 1, "data.least_letters", self.least_letters)
 
 
 @dataclass(frozen=True)

@@ -156,12 +156,14 @@ def test_train_does_it_all_in_one_command(command: Command, tmp_path: Path, corp
     source, target = tmp_path / "corpus.en.gz", tmp_path / "corpus.fr.xz"
     source.write_bytes(gzip.compress(text([one for one, _ in toy.pairs(120)])))
     target.write_bytes(lzma.compress(text([other for _, other in toy.pairs(120)])))
+    # Names such as corpus.en tell the languages, which have tags in the vocabulary.
+    how = ["--from", "en", "--to", "fr", *SMALL, *QUICKLY]
     for files, name in (([corpus], "one"), ([source, target], "two")):
-        ran = command("train", *files, "--output", tmp_path / name, *SMALL, *QUICKLY)
+        ran = command("train", *files, "--output", tmp_path / name, *how)
         assert (ran.code, ran.out) == (0, b"")
         assert "120 pairs read" in ran.err
     assert toy.equal(toy.weights(tmp_path / "one"), toy.weights(tmp_path / "two"))
-    ran = command("train", corpus, "--output", tmp_path / "one", *SMALL, *QUICKLY)
+    ran = command("train", corpus, "--output", tmp_path / "one", *how)
     assert (ran.code, ran.err.splitlines()[-1].partition(";")[0]) == (0, f"{tmp_path / 'one'} is finished")
 
 

@@ -2,7 +2,7 @@
 
 A corpus called `train` is seven files of one directory, numbers in the machine's little-endian order:
 
-    train.json             pairs, tokens of each side, and the type of an id
+    train.json             pairs, tokens of each side, the type of an id, and the stretches it was mixed of
     train.source.ids       the ids of all sources end to end, without begin or end
     train.source.offsets   int64: pair i is ids[offsets[i] : offsets[i + 1]]
     train.target.ids, train.target.offsets
@@ -43,6 +43,28 @@ class Sentences(NamedTuple):
         )
 
 
+class Stretch(NamedTuple):
+    """Pairs of a mixed corpus that are all of one direction, and which ones of its base they are."""
+
+    direction: str
+    """From which language into which, such as `en-de`."""
+    first: int
+    """The first of the base's pairs that these are drawn from, and of how many."""
+    of: int
+    pairs: int
+    """How many are drawn, evenly."""
+    turned: bool
+    """Whether the base has them the other way round."""
+    tags: tuple[int, ...]
+    """What stands before each source."""
+
+    def chosen(self) -> Numbers:
+        """The numbers of these pairs in the base."""
+        number = np.arange(self.of, dtype=np.int64)
+        taken = (number + 1) * self.pairs // self.of > number * self.pairs // self.of
+        return self.first + number[taken]
+
+
 @dataclass(frozen=True)
 class Corpus:
     """Pairs of ids that stay on disk until they are looked at: `Corpus.open(directory, "train").pair(0)`."""
@@ -52,6 +74,8 @@ class Corpus:
     target_ids: Ids
     target_offsets: Numbers
     lines: Numbers
+    stretches: tuple[Stretch, ...] = ()
+    """What it was mixed of, in order; nothing where it is as it was encoded."""
 
     @classmethod
     def open(cls, directory: Path, name: str) -> Corpus:
@@ -66,7 +90,7 @@ class Corpus:
                 raise TextError(f"{directory / name}.{side}.offsets does not fit its ids; prepare the data again")
             arrays[f"{side}_offsets"] = offsets
             arrays[f"{side}_ids"] = _map(directory / f"{name}.{side}.ids", dtype, tokens)
-        return cls(**arrays)
+        return cls(**arrays, stretches=described["stretches"])
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -96,6 +120,7 @@ class CorpusWriter:
         self._files: dict[str, IO[bytes]] = {}
         self._tokens = {"source": 0, "target": 0}
         self._pairs = 0
+        self._stretches: list[Stretch] = []
 
     def __enter__(self) -> CorpusWriter:
         for part in ("source.ids", "source.offsets", "target.ids", "target.offsets", "lines"):
@@ -108,12 +133,14 @@ class CorpusWriter:
         for file in self._files.values():
             file.close()
         if kind is None:
-            described = {
+            described: dict[str, Any] = {
                 "dtype": self._dtype,
                 "pairs": self._pairs,
                 "source_tokens": self._tokens["source"],
                 "target_tokens": self._tokens["target"],
             }
+            if self._stretches:
+                described["stretches"] = [stretch._asdict() for stretch in self._stretches]
             (self._directory / f"{self._name}.json").write_text(json.dumps(described, indent=2) + "\n")
 
     def append(self, source: list[int], target: list[int], line: int) -> None:
@@ -130,6 +157,10 @@ class CorpusWriter:
             self._tokens[side] += len(sentences.ids)
         self._files["lines"].write(_bytes(lines, _NUMBER))
         self._pairs += len(lines)
+
+    def note(self, stretch: Stretch) -> None:
+        """Says what the pairs that were added since the last stretch are."""
+        self._stretches.append(stretch)
 
     def __len__(self) -> int:
         return self._pairs
@@ -151,6 +182,9 @@ def _describe(directory: Path, name: str) -> dict[str, Any]:
         described = json.loads(path.read_text())
         counts = [described[count] for count in ("pairs", "source_tokens", "target_tokens")]
         sound = described["dtype"] in _DTYPES and all(isinstance(count, int) and count >= 0 for count in counts)
+        stretches = [Stretch(**{**one, "tags": tuple(one["tags"])}) for one in described.get("stretches", ())]
+        described["stretches"] = tuple(stretches)
+        sound = sound and (not stretches or sum(stretch.pairs for stretch in stretches) == described["pairs"])
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ConfigError(f"{directory} holds no corpus called {name!r}; `qkv prepare` makes one") from error
     except (ValueError, KeyError, TypeError) as error:

@@ -24,7 +24,7 @@ _CHUNK_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 20
 _BLOCK_ROWS = 1 << 16
 
-FATES = ("training", "held out", "duplicate", "stands in a test set", "target held out")
+FATES = ("training", "held out", "duplicate", "stands in a test set", "target held out", "not drawn")
 """What becomes of a clean pair; all but the first two are rules that leave it out."""
 
 Fates = npt.NDArray[np.uint8]
@@ -85,13 +85,17 @@ class CleanCorpus:
     def count(self, fate: str) -> int:
         return sum(int((fates == FATES.index(fate)).sum()) for _, _, fates in self.blocks())
 
+    def with_lines(self) -> Iterator[tuple[slice, Hashes, Fates, npt.NDArray[np.int64]]]:
+        """The blocks, with the line of each pair."""
+        with self.file("lines").open("rb") as file:
+            for rows, hashes, fates in self.blocks():
+                yield rows, hashes, fates, np.frombuffer(file.read(8 * len(fates)), np.int64)
+
     def log_fates(self, log: LineLog) -> None:
         """Tells the log of all pairs whose fate is to be left out."""
-        with self.file("lines").open("rb") as file:
-            for _, _, fates in self.blocks():
-                lines = np.frombuffer(file.read(8 * len(fates)), np.int64)
-                for row in np.flatnonzero(fates > FATES.index("held out")):
-                    log.drop(self.tally, int(lines[row]), Fault(FATES[fates[row]], None))
+        for _, _, fates, lines in self.with_lines():
+            for row in np.flatnonzero(fates > FATES.index("held out")):
+                log.drop(self.tally, int(lines[row]), Fault(FATES[fates[row]], None))
 
     def file(self, part: str) -> Path:
         return self.stem.with_name(f"{self.stem.name}.{part}")

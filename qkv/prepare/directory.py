@@ -22,6 +22,7 @@ import qkv
 from qkv.config import Config
 from qkv.data.corpus import Corpus
 from qkv.errors import ConfigError, StorageError, TextError
+from qkv.prepare.mix import Mix
 from qkv.prepare.report import Places, summarise
 from qkv.storage import readable_size, sync
 from qkv.text.subwords import Tokenizer
@@ -110,8 +111,11 @@ class Request:
     inputs: Mapping[str, Sequence[Mapping[str, Any]]]
 
     @classmethod
-    def of(cls, config: Config, roles: Mapping[str, Sequence[Path]]) -> Request:
-        settings = {"text": dataclasses.asdict(config.text), "data": dataclasses.asdict(config.data)}
+    def of(cls, config: Config, roles: Mapping[str, Sequence[Path]], mix: Mix | None = None) -> Request:
+        settings: dict[str, Any] = {"text": dataclasses.asdict(config.text), "data": dataclasses.asdict(config.data)}
+        if mix is not None:
+            roles = {**roles, "training": mix.files}
+            settings |= {} if mix.is_plain else {"mix": {"rows": mix.described()}}
         return cls(
             {**settings, "training": {"seed": config.training.seed}},
             {
@@ -126,6 +130,15 @@ class Request:
         defaults = cls.of(Config(), {}).settings
         settings = {section: {**defaults.get(section, {}), **asked} for section, asked in manifest["settings"].items()}
         return cls(settings, manifest["inputs"])
+
+    def named_as(self, other: Request) -> Request:
+        """The same, with the names that the other has for its two languages, where nobody said what they are."""
+        names = ("source_language", "target_language")
+        text, others = self.settings.get("text", {}), other.settings.get("text", {})
+        if any(text.get(name) is not None for name in names):
+            return self
+        named = {**text, **{name: others[name] for name in names if name in others}}
+        return dataclasses.replace(self, settings={**self.settings, "text": named} if text else self.settings)
 
     @property
     def fingerprint(self) -> str:
@@ -142,7 +155,7 @@ def existing(output: Path, request: Request) -> Prepared | None:
     if not (output / MANIFEST).is_file():
         raise ConfigError(f"{output} exists and is not prepared data; choose another directory or remove it")
     there = Prepared.open(output)
-    before = Request.of_manifest(there.manifest)
+    before = Request.of_manifest(there.manifest).named_as(request)
     if before.fingerprint == request.fingerprint:
         return dataclasses.replace(there, reused=True)
     differences = "; ".join(_differences(before, request)) or "it was made by another version"

@@ -21,7 +21,7 @@ from qkv.prepare.report import LineLog
 from qkv.prepare.workers import Workers, run_apart
 from qkv.progress import Progress, clear, write_line
 from qkv.text.files import Fault
-from qkv.text.subwords import Tokenizer
+from qkv.text.subwords import Tokenizer, tagged_languages
 
 TOO_MANY_TOKENS = "too many tokens"
 
@@ -49,20 +49,27 @@ def fitting_tokenizer(path: Path, config: TextConfig) -> Tokenizer:
             f"the tokenizer {path} has {tokenizer.size} subwords and text.vocabulary is {config.vocabulary}; "
             f"--set text.vocabulary={tokenizer.size}"
         )
-    for language in (config.source_language, config.target_language):
-        if language is not None:
-            tokenizer.tag(language)
+    for language in tagged_languages(config):
+        tokenizer.tag(language)
+    for domain in (config.domains or "").split(","):
+        if domain:
+            tokenizer.domain(domain)
     return tokenizer
 
 
 class Encoder:
     """Turns clean pairs into ids and writes them to the corpora `train` and `valid`."""
 
-    def __init__(self, directory: Path, tokenizer: Path, config: Config, workers: Workers, log: LineLog) -> None:
+    def __init__(
+        self, directory: Path, tokenizer: Path, config: Config, workers: Workers, log: LineLog, *, tags: int = 0
+    ) -> None:
+        """Room is left for so many tags on either side."""
         self._model = _Model(str(tokenizer), hashlib.sha256(tokenizer.read_bytes()).hexdigest())
         self._config = config
         self._workers = workers
         self._log = log
+        # End takes a place of the source's row; of the target's, begin does on the way in and end on the way out.
+        self._room = config.data.row_width - 1 - tags
         self._vocabulary = _tokenizer(self._model).size
         self._directory = directory
         self._files = contextlib.ExitStack()
@@ -107,7 +114,7 @@ class Encoder:
             for fate, name in destinations.items():
                 chosen = some.where(some.fates == FATES.index(fate))
                 if len(chosen.lines):
-                    yield _Task(name, chosen, copy, self._model, self._config)
+                    yield _Task(name, chosen, copy, self._model, self._config, self._room)
 
     def _write(self, corpus: CleanCorpus, encoded: _Encoded) -> None:
         self._writers[encoded.destination].extend(encoded.source, encoded.target, encoded.lines)
@@ -129,6 +136,8 @@ class _Task(NamedTuple):
     copy: int
     model: _Model
     config: Config
+    room: int
+    """Tokens that a row has places for, on each side."""
 
 
 class _Encoded(NamedTuple):
@@ -165,8 +174,7 @@ def _encode(task: _Task) -> _Encoded:
     tokenizer = _tokenizer(task.model)
     pairs = [line.split("\t") for line in task.some.text.decode().removesuffix("\n").split("\n")]
     sides = [tokenizer.encode_all([pair[side] for pair in pairs]) for side in (0, 1)]
-    # End takes a place of the source's row; of the target's, begin does on the way in and end on the way out.
-    room = task.config.data.row_width - 1
+    room = task.room
     fits = [max(len(source), len(target)) <= room for source, target in zip(*sides, strict=True)]
     unfit = [
         (int(line), Fault(TOO_MANY_TOKENS, "source" if len(source) > room else "target"))
@@ -193,13 +201,12 @@ def _encode(task: _Task) -> _Encoded:
 
 def _sampled(tokenizer: Tokenizer, task: _Task, side: int, texts: list[str], best: list[list[int]]) -> list[list[int]]:
     """Other cuts of the texts, each with a seed of its own; the best one where another would not fit a row."""
-    room = task.config.data.row_width - 1
     result = []
     for text, line, plain in zip(texts, task.some.lines, best, strict=True):
         place = f"{task.config.training.seed} {task.copy} {line} {side}"
         seed = int.from_bytes(hashlib.blake2b(place.encode(), digest_size=8).digest(), "little")
         other = tokenizer.sample(text, task.config.text.sampling_alpha, seed)
-        result.append(other if len(other) <= room else plain)
+        result.append(other if len(other) <= task.room else plain)
     return result
 
 

@@ -30,12 +30,15 @@ from qkv.prepare.directory import (
 )
 from qkv.prepare.duplicates import mark_duplicates
 from qkv.prepare.encode import Encoder, fitting_tokenizer, learn_vocabulary
+from qkv.prepare.mix import Mix
+from qkv.prepare.mixing import Mixing, draw, told
 from qkv.prepare.report import LineLog, Places, reasons
 from qkv.prepare.split import find_overlap, hold_out
 from qkv.prepare.workers import Workers, cores
 from qkv.storage import explained, require_utf8
 from qkv.text.cleaning import PAIR_RULES
 from qkv.text.files import pair_files
+from qkv.text.subwords import Tokenizer
 
 # Text for which starting one more process pays.
 _BYTES_A_WORKER = 4 << 20
@@ -51,18 +54,21 @@ def prepare(
     tokenizer: Path | None = None,
     workers: int | None = None,
 ) -> Prepared:
-    """Cleans, splits and encodes parallel text into `output`; the same request again uses what is there.
+    """Cleans, splits and encodes parallel text, or what a mix names, into `output`; asked again, uses what is there.
 
     The result does not depend on the number of workers, which is by default what the work and the machine allow.
     """
     if workers is not None and workers < 1:
         raise ConfigError(f"{workers} workers cannot prepare anything; give 1 or more")
+    mix = Mix.of(files, config.text)
+    config = mix.applied_to(config)
+    files = mix.files
     roles = {"training": files, "validation": valid, "test": test}
     given = {**roles, "tokenizer": [tokenizer] if tokenizer is not None else []}
     require_utf8([output, *itertools.chain(*given.values())])
     check_request(config, roles, tokenizer)
     with explained(output):
-        request = Request.of(config, given)
+        request = Request.of(config, given, mix)
         if (there := existing(output, request)) is not None:
             return there
         with held(output):
@@ -74,7 +80,7 @@ def prepare(
                 Workers(workers or min(cores(), 1 + text_bytes(files) // _BYTES_A_WORKER)) as pool,
                 LineLog(dropped=place / DROPPED, mended=place / MENDED) as log,
             ):
-                report, places = _Preparation(place, config, pool, log).run(files, valid, test, tokenizer)
+                report, places = _Preparation(place, config, mix, pool, log).run(files, valid, test, tokenizer)
                 write_json(place / REPORT, report)
                 log.close()
                 publish(place, output, request, places)
@@ -85,6 +91,7 @@ def prepare(
 class _Preparation:
     place: Path
     config: Config
+    mix: Mix
     workers: Workers
     log: LineLog
 
@@ -102,11 +109,13 @@ class _Preparation:
         if validation is None:
             note = hold_out(training, self.config.data.held_out, self.config.training.seed)
             notes = [note] if note else []
+        draw(training, self.mix)
         training.log_fates(self.log)
         _require_some(training, "training")
         lines = self._vocabulary(training, tokenizer)
-        results = self._encode(training, validation)
+        results = self._encode(training, validation, Mix.of(valid, self.config.text))
         report = {
+            "corpora": told(training, self.mix),
             "training": {**training.tally.as_json(), **results["train"]},
             "validation": {**(validation.tally.as_json() if validation else _NOTHING), **results["valid"]},
             "test": watched.tally.as_json() if watched else _NOTHING,
@@ -146,12 +155,23 @@ class _Preparation:
         (self.place / TOKENIZER).write_bytes(fitting_tokenizer(tokenizer, self.config.text).model)
         return 0
 
-    def _encode(self, training: CleanCorpus, validation: CleanCorpus | None) -> dict[str, dict[str, int]]:
-        with Encoder(self.place, self.place / TOKENIZER, self.config, self.workers, self.log) as encoder:
+    def _encode(
+        self, training: CleanCorpus, validation: CleanCorpus | None, validation_mix: Mix
+    ) -> dict[str, dict[str, int]]:
+        plain = self.mix.is_plain
+        directory = self.place if plain else self.place / WORK
+        tags = 0 if plain else self.mix.tags_before_a_source
+        with Encoder(directory, self.place / TOKENIZER, self.config, self.workers, self.log, tags=tags) as encoder:
             encoder.encode(training, {"training": "train", "held out": "valid"})
             if validation is not None:
                 encoder.encode(validation, {"training": "valid"})
             results = {name: encoder.result(name) for name in ("train", "valid")}
+        if not plain:
+            mixing = Mixing(directory, self.place, self.mix, Tokenizer.load(self.place / TOKENIZER))
+            results["train"] = mixing.write("train", self.mix, training, repeat=True)
+            held_out = validation or training
+            results["valid"] = mixing.write("valid", validation_mix if validation else self.mix, held_out, repeat=False)
+            mixing.write_texts("valid")
         for name, corpus in (("train", training), ("valid", validation or training)):
             if not results[name]["pairs"]:
                 raise TextError(

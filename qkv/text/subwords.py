@@ -1,7 +1,8 @@
 """Subwords: text to ids and back, over SentencePiece (section 5.1 learns one vocabulary for both languages).
 
-The vocabulary begins with padding, begin, end and unknown, then the tags `<to:xx>`, the reserved symbols and the 256
-bytes; the rest is learned. Tags and reserved symbols are control symbols: no text, whatever it says, encodes to them.
+The vocabulary begins with padding, begin, end and unknown, then the tags `<to:xx>` and `<domain:xx>`, the reserved
+symbols and the 256 bytes; the rest is learned. Tags and reserved symbols are control symbols: no text, whatever it
+says, encodes to them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sentencepiece
 from qkv.config import TextConfig
 from qkv.errors import ConfigError, StorageError, TextError
 from qkv.text.files import read_lines
+from qkv.text.languages import parse_directions
 from qkv.text.sampling import META, Sampler
 from qkv.text.words import Span
 
@@ -109,6 +111,15 @@ class Tokenizer:
         if index not in self._controls:
             known = ", ".join(self.languages) or "none"
             raise ConfigError(f"the vocabulary has no tag for the language {language!r}; it has: {known}")
+        return index
+
+    def domain(self, name: str) -> int:
+        """The control symbol that says what kind of text it is."""
+        index = int(self._processor.piece_to_id(f"<domain:{name}>"))
+        if index not in self._controls:
+            pieces = [self._processor.id_to_piece(index) for index in sorted(self._controls)]
+            known = ", ".join(piece[8:-1] for piece in pieces if piece.startswith("<domain:")) or "none"
+            raise ConfigError(f"the vocabulary has no tag for the domain {name!r}; it has: {known}")
         return index
 
     @property
@@ -233,6 +244,13 @@ def _learn(lines: Iterator[str], config: TextConfig) -> bytes:
     return written.getvalue()
 
 
+def tagged_languages(config: TextConfig) -> list[str]:
+    """The languages that a vocabulary has tags for."""
+    given = [config.source_language, config.target_language]
+    given += [language for direction in parse_directions(config.directions) for language in direction]
+    return list(dict.fromkeys(language for language in given if language is not None))
+
+
 def require_learnable(config: TextConfig) -> list[str]:
     """The control symbols of a vocabulary; refuses a tag that cannot be one, and a size that no corpus would fit."""
     controls = _control_symbols(config)
@@ -242,11 +260,12 @@ def require_learnable(config: TextConfig) -> list[str]:
 
 
 def _control_symbols(config: TextConfig) -> list[str]:
-    languages = [language for language in (config.source_language, config.target_language) if language is not None]
+    languages = tagged_languages(config)
     for language in languages:
         if not _LANGUAGE.fullmatch(language):
             raise ConfigError(f"{language!r} cannot be a language's tag; use letters, digits, - and _")
-    tags = [f"<to:{language}>" for language in dict.fromkeys(languages)]
+    tags = [f"<to:{language}>" for language in languages]
+    tags += [f"<domain:{domain}>" for domain in (config.domains or "").split(",") if domain]
     return tags + [f"<reserved:{number}>" for number in range(config.reserved)]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config
 from qkv.prepare import Prepared, prepare
+from qkv.prepare.mix import settled
 from qkv.training.loop import train_run
 from qkv.training.plan import require_ready
 from qkv.training.processes import joined
@@ -33,7 +34,7 @@ def train(
     """
     if isinstance(files, str):
         raise TypeError("train takes a list of files: train([source, target], output, config)")
-    run = RunDirectory(Path(output))
+    run, config = RunDirectory(Path(output)), settled(_paths(files), config)
 
     def prepare_files() -> None:
         # Preparing may take long: what is wrong with the rest is said before it.

@@ -120,7 +120,7 @@ def _rehearse(config: Config, prepared: Prepared, batches: Batches) -> None:
     learner.take_step.queue.wait()
     with learner.with_best_weights():
         held_out = batches_of(config, prepared, "valid")
-        Validation.load(prepared.directory, held_out, tokenizer, config).run(learner.model)
+        Validation.load(prepared, held_out, tokenizer, config).run(learner.model)
 
 
 def _with_rows(config: Config, rows: int) -> Config:

@@ -183,7 +183,7 @@ class _Training:
             prepared=prepared,
             processes=processes,
             batches=batches,
-            validation=Validation.load(prepared.directory, held_out, tokenizer, config),
+            validation=Validation.load(prepared, held_out, tokenizer, config),
             learner=learner,
             history=history,
             checkpoints=Checkpoints(options, processes, run, learner, history, belongs_to, log, line, stopping),
@@ -220,7 +220,7 @@ class _Training:
         )
         if self.step:
             self.line.say(f"going on after step {self.step:,}")
-        if self.validation.sources and not self.validation.can_score():
+        if self.validation.texts and not self.validation.can_score():
             self.line.say("no BLEU while training: sacrebleu is not installed")
 
     def run_steps(self) -> None:

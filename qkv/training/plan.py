@@ -14,6 +14,7 @@ from qkv.devices import choose_device, choose_kernels
 from qkv.prepare import Prepared
 from qkv.prepare.check import check_request
 from qkv.prepare.directory import Request, existing, require_space, space_needed
+from qkv.prepare.mix import Mix
 from qkv.storage import readable_size
 from qkv.training.averaging import FINAL
 from qkv.training.checkpoints import require_same_data
@@ -88,6 +89,8 @@ def plan_training(
 ) -> str:
     """What `train` would need, told without writing anything; refuses what that would, where it is quickly known."""
     run = None if output is None else RunDirectory(output)
+    mix = Mix.of(files, config.text)
+    config, files = mix.applied_to(config), mix.files
     with joined() as processes:
         processes.by_first(lambda: require_ready(config, run))
         roles = {"training": files, "validation": valid, "test": test}
@@ -95,7 +98,8 @@ def plan_training(
         data_disk = space_needed(files)
         there = None
         if run is not None and run.data.exists():
-            there = existing(run.data, Request.of(config, {**roles, "tokenizer": [tokenizer] if tokenizer else []}))
+            given = {**roles, "tokenizer": [tokenizer] if tokenizer else []}
+            there = existing(run.data, Request.of(config, given, mix))
         if run is not None and there is not None:
             require_same_data(run, there)
             data_disk = 0

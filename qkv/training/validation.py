@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from qkv.config import Config
 from qkv.data.batches import Batches
+from qkv.data.corpus import Stretch
 from qkv.errors import NotFiniteError
 from qkv.evaluate.scores import bleu
 from qkv.models.encoder_decoder import EncoderDecoder
+from qkv.prepare import Prepared
 from qkv.text.files import read_lines
+from qkv.text.languages import Direction
 from qkv.text.subwords import Tokenizer
 from qkv.training.objective import translation_loss
 from qkv.training.reports import perplexity
 from qkv.translate import Translator
+
+
+class Texts(NamedTuple):
+    """Held-out pairs of one direction."""
+
+    direction: Direction | None
+    sources: list[str]
+    references: list[str]
 
 
 @dataclass(frozen=True)
@@ -26,18 +39,24 @@ class Validation:
     """Held-out pairs as batches and as text."""
 
     batches: Batches
-    sources: list[str]
-    references: list[str]
+    texts: list[Texts]
+    """Of each direction some; of all together, as many as are asked for."""
     tokenizer: Tokenizer
     config: Config
 
     @classmethod
-    def load(cls, directory: Path, batches: Batches, tokenizer: Tokenizer, config: Config) -> Validation:
+    def load(cls, prepared: Prepared, batches: Batches, tokenizer: Tokenizer, config: Config) -> Validation:
         wanted = config.training.validation_sentences
-        sources, references = (
-            list(read_lines(directory / f"valid.{side}.txt"))[:wanted] for side in ("source", "target")
-        )
-        return cls(batches, sources, references, tokenizer, config)
+        sides = [list(read_lines(prepared.directory / f"valid.{side}.txt")) for side in ("source", "target")]
+        texts = []
+        groups = _by_direction(prepared.corpus("valid").stretches) or {None: np.arange(len(sides[0]))}
+        share = -(-wanted // len(groups))
+        for direction, pairs in groups.items():
+            # Those of one direction come from several corpora, one after the other: all have their share.
+            every = pairs[:share] if direction is None else _evenly(pairs, share)
+            sources, references = ([side[pair] for pair in every] for side in sides)
+            texts += [Texts(direction, sources, references)] if sources else []
+        return cls(batches, texts, tokenizer, config)
 
     @staticmethod
     def can_score() -> bool:
@@ -50,19 +69,25 @@ class Validation:
         model.eval()
         try:
             values = self._loss(model)
-            if self.sources and self.can_score():
+            if self.texts and self.can_score():
                 values["bleu"] = self._bleu(model)
         finally:
             model.train()
         return values
 
     def _bleu(self, model: EncoderDecoder) -> float:
-        try:
-            translations = Translator.of(model, self.tokenizer, self.config).translate(self.sources, beam=1)
-        except NotFiniteError:
-            # The loss tells as much; whether to stop is for the loop to say.
-            return 0.0
-        return bleu([one.text for one in translations], self.references)
+        """That of all directions on average."""
+        translator = Translator.of(model, self.tokenizer, self.config)
+        found = []
+        for direction, sources, references in self.texts:
+            one = translator if direction is None else translator.between(*direction)
+            try:
+                translations = one.translate(sources, beam=1)
+            except NotFiniteError:
+                # The loss tells as much; whether to stop is for the loop to say.
+                return 0.0
+            found.append(bleu([one.text for one in translations], references))
+        return sum(found) / len(found)
 
     def _loss(self, model: EncoderDecoder) -> dict[str, float]:
         total = surprise = tokens = 0.0
@@ -77,3 +102,19 @@ class Validation:
 
     def _parts(self) -> int:
         return -(-len(self.batches.rows) // self.batches.rows_a_step)
+
+
+def _by_direction(stretches: Sequence[Stretch]) -> dict[Direction | None, NDArray[np.int64]]:
+    """The numbers of the pairs of each direction, where there are several."""
+    found: dict[Direction | None, NDArray[np.int64]] = {}
+    first = 0
+    for stretch in stretches:
+        direction = Direction.parse(stretch.direction) if stretch.direction else None
+        pairs = np.arange(first, first + stretch.pairs)
+        found[direction] = np.concatenate([found[direction], pairs]) if direction in found else pairs
+        first += stretch.pairs
+    return found
+
+
+def _evenly(pairs: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
+    return pairs[np.linspace(0, len(pairs) - 1, min(wanted, len(pairs)), dtype=np.int64)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import os
@@ -20,10 +21,12 @@ from qkv.search.sample import Sampling
 from qkv.search.whole import WholeSearch
 from qkv.text.cleaning import normalise
 from qkv.text.growing import GrowingText
+from qkv.text.languages import Direction
 from qkv.text.subwords import Tokenizer
 from qkv.translate.asked import Asked
 from qkv.translate.checks import require_as_many, require_float32, require_possible, require_texts
 from qkv.translate.choosing import by_likeness, reranked
+from qkv.translate.directions import chosen, directions_of, which_direction
 from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
 from qkv.translate.searcher import AT_ONCE, Searcher
 from qkv.translate.stream import Stream
@@ -53,16 +56,20 @@ class Translator:
         longest: int | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
+        directions: Sequence[Direction] = (),
+        tags: tuple[int, ...] = (),
         warn: Callable[[str], None] | None = None,
         whole: WholeSearch | None = None,
     ) -> None:
+        """Where there are several `directions`, `between` gives the translator of one of them."""
         self.engine = engine
         self._whole = whole
         self.source_language = source_language
         self.target_language = target_language
+        self._directions = tuple(directions)
         self._search = search
         self._wording = Wording(
-            tokenizer, min(search.longest_source, longest or search.longest_source), right_to_left, warn or _warn
+            tokenizer, min(search.longest_source, longest or search.longest_source), right_to_left, warn or _warn, tags
         )
 
     @property
@@ -125,9 +132,29 @@ class Translator:
             longest=config.model.longest if config.model.positions == "learned" else None,
             source_language=config.text.source_language,
             target_language=config.text.target_language,
+            directions=directions_of(config.text),
             right_to_left=config.text.right_to_left,
             whole=whole,
         )
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """From which languages it translates into which, as far as it knows."""
+        return self._directions
+
+    def between(self, source: str | None, target: str | None, *, domain: str | None = None) -> Translator:
+        """The translator of one of its directions; where only one fits, a side that nobody names is found.
+
+        `domain` is a kind of text that the model has learned to tell apart.
+        """
+        source, target = chosen(self._directions, source, target)
+        tags: tuple[int, ...] = (self.tokenizer.tag(str(target)),) if len(self._directions) > 1 else ()
+        if domain is not None:
+            tags += (self.tokenizer.domain(domain),)
+        one = copy.copy(self)
+        one.source_language, one.target_language = source, target
+        one._wording = dataclasses.replace(self._wording, tags=tags)
+        return one
 
     @classmethod
     def joined(cls, translators: Mapping[str, Translator]) -> Translator:
@@ -153,6 +180,7 @@ class Translator:
             longest=min(one._wording.longest for one in translators.values()),
             source_language=first.source_language,
             target_language=first.target_language,
+            directions=[one for one in first._directions if all(one in other._directions for _, other in others)],
             right_to_left=first._wording.right_to_left,
         )
 
@@ -246,7 +274,7 @@ class Translator:
     @property
     def longest_source(self) -> int:
         """How many tokens of a source are read, its end included."""
-        return self._wording.longest
+        return self._wording.longest_source
 
     def score(
         self,
@@ -306,6 +334,8 @@ class Translator:
 
     def _searcher(self, **changes: float | None) -> Searcher:
         """How to search, with what is asked for here in place of the run's."""
+        if len(self._directions) > 1 and self.target_language is None:
+            raise which_direction(self._directions)
         given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         return Searcher(self.engine, self._wording, dataclasses.replace(self._search, **given), self._whole)
 

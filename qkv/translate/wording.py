@@ -34,18 +34,25 @@ class Wording:
     right_to_left: bool
     """Whether the model writes the last word first; who translates does not notice."""
     warn: Callable[[str], None]
+    tags: tuple[int, ...] = ()
+    """What is put before every source: the language that is asked for, and what kind of text it is."""
+
+    @property
+    def longest_source(self) -> int:
+        """The most tokens that are read of a text, its end included, and its tags not."""
+        return self.longest - len(self.tags)
 
     def source(self, text: str) -> list[int]:
         """The ids of a source and its end; none of a text that says nothing."""
         text = normalise(text)
         ids = self.tokenizer.encode(text)
-        if len(ids) >= self.longest:
+        if len(ids) >= self.longest_source:
             self.warn(
                 f"a text of {len(ids):,} tokens ({text[:_QUOTED]!r}…) is cut: "
-                f"only the first {self.longest - 1:,} are translated"
+                f"only the first {self.longest_source - 1:,} are translated"
             )
-            ids = ids[: self.longest - 1]
-        return [*ids, self.tokenizer.end] if ids else []
+            ids = ids[: self.longest_source - 1]
+        return [*self.tags, *ids, self.tokenizer.end] if ids else []
 
     def target(self, text: str) -> tuple[int, ...]:
         """The ids of a translation, in the order that they are written in."""

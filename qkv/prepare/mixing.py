@@ -1,0 +1,121 @@
+"""Following a mix: which pairs are drawn, and how the encoded ones are laid out, direction by direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qkv.data.corpus import Corpus, CorpusWriter, Stretch
+from qkv.data.mixing import write_mixed
+from qkv.data.packing import scramble
+from qkv.prepare.clean import FATES, CleanCorpus
+from qkv.prepare.mix import Ingredient, Mix
+from qkv.text.languages import Direction
+from qkv.text.subwords import Tokenizer
+
+Numbers = npt.NDArray[np.int64]
+
+_TRAINING = FATES.index("training")
+_WHOLE = 2.0**64
+
+
+def draw(corpus: CleanCorpus, mix: Mix) -> None:
+    """Leaves out, by a hash of the pair, what repetitions of less than 1 are too few for."""
+    shares = np.array([min(1.0, row.repetitions) for row in mix.rows])
+    if (shares == 1).all():
+        return
+    for rows, hashes, fates, lines in corpus.with_lines():
+        share = shares[_rows_of(lines, corpus, mix)]
+        chance = scramble(hashes[:, 0] + scramble(hashes[:, 1])) / _WHOLE
+        corpus.mark(np.flatnonzero((fates == _TRAINING) & (chance >= share)) + rows.start, "not drawn")
+
+
+def told(corpus: CleanCorpus, mix: Mix) -> list[dict[str, Any]]:
+    """What each row of a mix has given, for a report and a model's card."""
+    read, used = np.zeros(len(mix.rows), np.int64), np.zeros(len(mix.rows), np.int64)
+    for _, _, fates, lines in corpus.with_lines():
+        rows = _rows_of(lines, corpus, mix)
+        read += np.bincount(rows, minlength=len(read))
+        used += np.bincount(rows[fates == _TRAINING], minlength=len(used))
+    return [
+        {
+            "files": [str(file) for file in row.files],
+            "clean_pairs": int(read[number]),
+            "training_pairs": int(used[number]),
+            "directions": [str(direction) for direction in row.directions],
+            "repetitions": row.repetitions,
+            "domain": row.domain,
+            "attribution": row.attribution,
+            "terms": row.terms,
+        }
+        for number, row in enumerate(mix.rows)
+    ]
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """Corpora of pairs as they were encoded, and where they go as they are learned."""
+
+    encoded: Path
+    output: Path
+    mix: Mix
+    tokenizer: Tokenizer
+
+    def write(self, name: str, mix: Mix, corpus: CleanCorpus, *, repeat: bool) -> dict[str, int]:
+        """Lays one corpus out by the rows of a mix; tells how much was written."""
+        base = Corpus.open(self.encoded, name)
+        stretches = list(self._stretches(base, _rows_of(base.lines, corpus, mix), mix, repeat=repeat))
+        with CorpusWriter(self.output, name, vocabulary=self.tokenizer.size) as writer:
+            write_mixed(base, stretches, writer)
+        tokens = writer.tokens
+        return {"pairs": len(writer), "source_tokens": tokens["source"], "target_tokens": tokens["target"]}
+
+    def write_texts(self, name: str) -> None:
+        """The texts of a corpus that was laid out, in the same order."""
+        sides = [(self.encoded / f"{name}.{side}.txt").read_bytes().splitlines(True) for side in ("source", "target")]
+        written: tuple[list[bytes], list[bytes]] = [], []
+        for stretch in Corpus.open(self.output, name).stretches:
+            for side, lines in zip(sides[::-1] if stretch.turned else sides, written, strict=True):
+                lines += [side[pair] for pair in stretch.chosen()]
+        for side_name, lines in zip(("source", "target"), written, strict=True):
+            (self.output / f"{name}.{side_name}.txt").write_bytes(b"".join(lines))
+
+    def _stretches(self, base: Corpus, row_of: Numbers, mix: Mix, *, repeat: bool) -> Iterator[Stretch]:
+        # A corpus is cut in several ways one after the other: its lines begin again where the next way begins.
+        begins = np.flatnonzero(np.concatenate([[True], (np.diff(row_of) != 0) | (np.diff(base.lines) < 0)]))
+        for first, end in zip(begins.tolist(), [*begins[1:].tolist(), len(base)], strict=True):
+            row, count = mix.rows[row_of[first]], end - first
+            for direction in row.directions or (None,):
+                for pairs in _portions(count, row.repetitions if repeat else 1.0):
+                    yield Stretch(
+                        direction=str(direction or ""),
+                        first=first,
+                        of=count,
+                        pairs=pairs,
+                        turned=direction is not None and direction != row.pair,
+                        tags=tuple(self._tags(row, direction)),
+                    )
+
+    def _tags(self, row: Ingredient, direction: Direction | None) -> Iterator[int]:
+        if direction is not None and len(self.mix.directions) > 1:
+            yield self.tokenizer.tag(direction.target)
+        if row.domain is not None:
+            yield self.tokenizer.domain(row.domain)
+
+
+def _portions(count: int, repetitions: float) -> list[int]:
+    """How many of so many pairs are taken, time after time; what is less than once was drawn before."""
+    whole, rest = divmod(max(1.0, repetitions), 1)
+    return [count] * int(whole) + [part for part in [round(count * rest)] if part]
+
+
+def _rows_of(lines: Numbers, corpus: CleanCorpus, mix: Mix) -> Numbers:
+    """The row of a mix that each line is of."""
+    first_lines = [part.first_line for part in corpus.tally.places.parts]
+    counts = np.cumsum([0, *(len(row.parts()) for row in mix.rows[:-1])])
+    return np.searchsorted(np.array(first_lines)[counts], lines, side="right") - 1

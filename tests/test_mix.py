@@ -1,0 +1,186 @@
+"""Mixing corpora: each pair is encoded once and learned in every direction that is asked for, as often as asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from qkv.config import Config
+from qkv.data.corpus import Corpus, CorpusWriter
+from qkv.data.mixing import write_base
+from qkv.errors import ConfigError
+from qkv.prepare import Prepared, prepare
+from qkv.prepare.mix import Mix
+from qkv.text.languages import Direction
+from tests.toy import pairs, write_tsv
+
+CONFIG = Config().with_changes(text={"vocabulary": 360}, data={"row_width": 40, "held_out": 10})
+
+
+def german(source: str) -> str:
+    return source[::-1]
+
+
+def french(source: str) -> str:
+    return " ".join(reversed(source.split()))
+
+
+@pytest.fixture
+def corpora(tmp_path: Path) -> Path:
+    """Files of two pairs of languages, whose sentences are all different."""
+    sources = [source for source, _ in pairs(300)]
+    write_tsv(tmp_path / "one.en-de.tsv", [(source, german(source)) for source in sources[:120]])
+    write_tsv(tmp_path / "two.en-de.tsv", [(source, german(source)) for source in sources[120:200]])
+    write_tsv(tmp_path / "three.en-fr.tsv", [(source, french(source) + " x") for source in sources[200:]])
+    return tmp_path
+
+
+def write_mix(folder: Path, text: str) -> Path:
+    (folder / "mix.toml").write_text(text, encoding="utf-8")
+    return folder / "mix.toml"
+
+
+def sides(prepared: Prepared, name: str) -> list[tuple[list[str], str, str]]:
+    """Each pair as the names of its tags, the source and the target."""
+    tokenizer, corpus = prepared.tokenizer(), prepared.corpus(name)
+    found = []
+    for number in range(len(corpus)):
+        source, target = corpus.pair(number)
+        tags = [tokenizer.piece(token) for token in source if token in tokenizer.marks]
+        assert source[: len(tags)] == [token for token in source if token in tokenizer.marks]
+        found.append((tags, tokenizer.decode(source), tokenizer.decode(target)))
+    return found
+
+
+def test_each_pair_is_learned_both_ways_behind_the_tag_of_its_target(corpora: Path) -> None:
+    files = [corpora / "one.en-de.tsv", corpora / "two.en-de.tsv"]
+    config = CONFIG.with_changes(text={"directions": "en-de,de-en"})
+    prepared = prepare(files, corpora / "out", config)
+    assert prepared.applied_to(Config()).text.directions == "en-de,de-en"
+    for name, count in (("train", 190), ("valid", 10)):
+        found = sides(prepared, name)
+        there = [(source, target) for tags, source, target in found if tags == ["<to:de>"]]
+        back = [(source, target) for tags, source, target in found if tags == ["<to:en>"]]
+        assert (len(there), len(back), len(found)) == (count, count, 2 * count)
+        assert all(target == german(source) for source, target in there)
+        assert sorted(back) == sorted((target, source) for source, target in there)
+    texts = [(prepared.directory / f"valid.{side}.txt").read_text().splitlines() for side in ("source", "target")]
+    assert [*zip(*texts, strict=True)] == [(source, target) for _, source, target in sides(prepared, "valid")]
+
+
+def test_a_mix_says_how_often_and_in_which_directions(corpora: Path) -> None:
+    mix = write_mix(
+        corpora,
+        """
+        directions = ["en-de", "de-en", "en-fr"]
+        [[corpus]]
+        files = ["one.en-de.tsv"]
+        repetitions = 2.5
+        [[corpus]]
+        files = ["two.en-de.tsv"]
+        directions = ["en-de"]
+        repetitions = 0.5
+        domain = "docs"
+        [[corpus]]
+        files = ["three.en-fr.tsv"]
+        terms = "CC BY 4.0"
+        """,
+    )
+    prepared = prepare([mix], corpora / "out", CONFIG)
+    found = Counter((tuple(tags)) for tags, _, _ in sides(prepared, "train"))
+    one, two, three = prepared.report["corpora"]
+    assert found["<to:en>",] == round(2.5 * one["training_pairs"])
+    assert found["<to:de>",] == round(2.5 * one["training_pairs"])
+    assert found["<to:de>", "<domain:docs>"] == two["training_pairs"]
+    assert 25 < two["training_pairs"] < 55
+    assert found["<to:fr>",] == three["training_pairs"]
+    assert three["terms"] == "CC BY 4.0"
+    assert one["clean_pairs"] == 120
+    assert prepared.report["training"]["dropped"]["not drawn"]["count"] > 20
+    # The same pairs more often, and no other.
+    english = Counter(target for tags, _, target in sides(prepared, "train") if tags == ["<to:en>"])
+    assert {*english.values()} == {2, 3}
+
+
+def test_what_a_mixed_corpus_was_made_of_can_be_had_back(corpora: Path, tmp_path: Path) -> None:
+    mix = write_mix(
+        corpora,
+        """
+        directions = ["de-en", "en-de", "en-fr", "fr-en"]
+        corpus = [{files = ["one.en-de.tsv", "two.en-de.tsv"], repetitions = 2}, {files = ["three.en-fr.tsv"]}]
+        """,
+    )
+    mixed = prepare([mix], corpora / "out", CONFIG).corpus("train")
+    (tmp_path / "base").mkdir()
+    with CorpusWriter(tmp_path / "base", "pairs", vocabulary=360) as writer:
+        write_base(mixed, writer)
+    base = Corpus.open(tmp_path / "base", "pairs")
+    assert len(base) == 290
+    assert sorted(base.lines.tolist()) == sorted({*mixed.lines.tolist()})
+    first, number = mixed.stretches[0], 0
+    assert first.turned
+    source, target = mixed.pair(number)
+    assert base.pair(number) == (target, source[1:])
+
+
+def test_names_of_files_tell_the_languages(corpora: Path) -> None:
+    files = [corpora / "one.en-de.tsv", corpora / "two.en-de.tsv"]
+    text = prepare(files, corpora / "out", CONFIG).applied_to(Config()).text
+    assert (text.source_language, text.target_language, text.directions) == ("en", "de", None)
+    several = Mix.of([*files, corpora / "three.en-fr.tsv"], CONFIG.text)
+    assert several.directions == (Direction("en", "de"), Direction("en", "fr"))
+
+
+def test_data_that_was_prepared_before_its_languages_were_told_is_used_as_it_is(corpora: Path) -> None:
+    named = corpora / "one.en-de.tsv"
+    nameless = write_tsv(corpora / "one.tsv", pairs(120))
+    before = prepare([nameless], corpora / "out", CONFIG)
+    named.write_bytes(nameless.read_bytes())
+    again = prepare([named], corpora / "out", CONFIG)
+    assert again.reused
+    assert again.fingerprint == before.fingerprint
+
+
+def test_the_same_mix_is_used_as_it_is_and_another_one_is_not(corpora: Path) -> None:
+    text = 'directions = ["en-de", "de-en"]\ncorpus = [{files = ["one.en-de.tsv"], repetitions = 2}]\n'
+    prepare([write_mix(corpora, text)], corpora / "out", CONFIG)
+    assert prepare([write_mix(corpora, text + "# said otherwise\n")], corpora / "out", CONFIG).reused
+    with pytest.raises(ConfigError, match=r"mix\.rows was"):
+        prepare([write_mix(corpora, text.replace("= 2", "= 3"))], corpora / "out", CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("directions = [", "is not TOML"),
+        ('directions = ["en-de"]', r"has no \[\[corpus\]\]"),
+        ('corpora = 1\n[[corpus]]\nfiles = ["one.en-de.tsv"]', "knows no 'corpora'"),
+        ('[[corpus]]\nfile = "one.en-de.tsv"', "a corpus has no 'file'"),
+        ("[[corpus]]\nfiles = []", "needs files"),
+        ('[[corpus]]\nfiles = ["four.en-de.tsv"]', "no such file"),
+        ('[[corpus]]\nfiles = ["one.en-de.tsv"]\nrepetitions = 0', "must be above 0"),
+        ('[[corpus]]\nfiles = ["one.en-de.tsv"]\nrepetitions = "2"', "repetitions cannot be '2'"),
+        ('[[corpus]]\nfiles = ["one.en-de.tsv"]\ndomain = "<b>"', "use small letters"),
+        ('directions = ["en-it"]\n[[corpus]]\nfiles = ["one.en-de.tsv"]', "nothing is to be learned between"),
+        ('directions = ["en"]\n[[corpus]]\nfiles = ["one.en-de.tsv"]', "'en' is no direction"),
+        (
+            '[[corpus]]\nfiles = ["one.en-de.tsv"]\n[[corpus]]\nfiles = ["two.en-de.tsv"]\npair = "de-en"',
+            "swap the columns",
+        ),
+        ('directions = ["en-de"]\n[[corpus]]\nfiles = ["one.en-de.tsv", "three.en-fr.tsv"]', "of different languages"),
+    ],
+)
+def test_what_is_wrong_with_a_mix_is_told(corpora: Path, text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        prepare([write_mix(corpora, text)], corpora / "out", CONFIG)
+
+
+def test_a_file_whose_languages_nobody_tells_is_refused_where_they_matter(corpora: Path) -> None:
+    nameless = write_tsv(corpora / "corpus.tsv", pairs(20))
+    with pytest.raises(ConfigError, match=r"which languages .* is not known"):
+        Mix.of([nameless], CONFIG.with_changes(text={"directions": "en-de,en-fr"}).text)
+    # Between two languages the first direction tells the order of the columns.
+    (row,) = Mix.of([nameless], CONFIG.with_changes(text={"directions": "en-de,de-en"}).text).rows
+    assert row.pair == Direction("en", "de")
