@@ -184,3 +184,20 @@ def test_a_file_whose_languages_nobody_tells_is_refused_where_they_matter(corpor
     # Between two languages the first direction tells the order of the columns.
     (row,) = Mix.of([nameless], CONFIG.with_changes(text={"directions": "en-de,de-en"}).text).rows
     assert row.pair == Direction("en", "de")
+
+
+def test_a_side_in_the_wrong_language_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+    english = [" ".join(["the", noun, "is", verb, number]) for noun in NOUNS for verb in NOUNS for number in NOUNS]
+    german = [
+        " ".join(["der", noun, "ist", verb, number])[::-1] for noun in NOUNS for verb in NOUNS for number in NOUNS
+    ]
+    untranslated = ("the ba is ko now", "The ba is ko NOW.")
+    file = write_tsv(tmp_path / "a.en-de.tsv", [*zip(english, german, strict=True), untranslated])
+    for check, dropped in ((False, {}), (True, {"wrong language": 1})):
+        config = CONFIG.with_changes(text={"vocabulary": 310}, data={"check_language": check})
+        report = prepare([file], tmp_path / f"checked-{check}", config).report["training"]
+        found = {rule: found["count"] for rule, found in report["dropped"].items() if rule != "target held out"}
+        assert found == dropped
+
+
+NOUNS = ("ba", "ko", "ri", "ne", "lu", "sa")

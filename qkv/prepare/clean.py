@@ -24,7 +24,7 @@ _CHUNK_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 20
 _BLOCK_ROWS = 1 << 16
 
-FATES = ("training", "held out", "duplicate", "stands in a test set", "target held out", "not drawn")
+FATES = ("training", "held out", "duplicate", "stands in a test set", "target held out", "not drawn", "wrong language")
 """What becomes of a clean pair; all but the first two are rules that leave it out."""
 
 Fates = npt.NDArray[np.uint8]

@@ -30,7 +30,7 @@ def draw(corpus: CleanCorpus, mix: Mix) -> None:
     if (shares == 1).all():
         return
     for rows, hashes, fates, lines in corpus.with_lines():
-        share = shares[_rows_of(lines, corpus, mix)]
+        share = shares[rows_of(lines, corpus, mix)]
         chance = scramble(hashes[:, 0] + scramble(hashes[:, 1])) / _WHOLE
         corpus.mark(np.flatnonzero((fates == _TRAINING) & (chance >= share)) + rows.start, "not drawn")
 
@@ -39,7 +39,7 @@ def told(corpus: CleanCorpus, mix: Mix) -> list[dict[str, Any]]:
     """What each row of a mix has given, for a report and a model's card."""
     read, used = np.zeros(len(mix.rows), np.int64), np.zeros(len(mix.rows), np.int64)
     for _, _, fates, lines in corpus.with_lines():
-        rows = _rows_of(lines, corpus, mix)
+        rows = rows_of(lines, corpus, mix)
         read += np.bincount(rows, minlength=len(read))
         used += np.bincount(rows[fates == _TRAINING], minlength=len(used))
     return [
@@ -69,7 +69,7 @@ class Mixing:
     def write(self, name: str, mix: Mix, corpus: CleanCorpus, *, repeat: bool) -> dict[str, int]:
         """Lays one corpus out by the rows of a mix; tells how much was written."""
         base = Corpus.open(self.encoded, name)
-        stretches = list(self._stretches(base, _rows_of(base.lines, corpus, mix), mix, repeat=repeat))
+        stretches = list(self._stretches(base, rows_of(base.lines, corpus, mix), mix, repeat=repeat))
         with CorpusWriter(self.output, name, vocabulary=self.tokenizer.size) as writer:
             write_mixed(base, stretches, writer)
         tokens = writer.tokens
@@ -114,7 +114,7 @@ def _portions(count: int, repetitions: float) -> list[int]:
     return [count] * int(whole) + [part for part in [round(count * rest)] if part]
 
 
-def _rows_of(lines: Numbers, corpus: CleanCorpus, mix: Mix) -> Numbers:
+def rows_of(lines: Numbers, corpus: CleanCorpus, mix: Mix) -> Numbers:
     """The row of a mix that each line is of."""
     first_lines = [part.first_line for part in corpus.tally.places.parts]
     counts = np.cumsum([0, *(len(row.parts()) for row in mix.rows[:-1])])

@@ -30,6 +30,7 @@ from qkv.prepare.directory import (
 )
 from qkv.prepare.duplicates import mark_duplicates
 from qkv.prepare.encode import Encoder, fitting_tokenizer, learn_vocabulary
+from qkv.prepare.foreign import mark_foreign
 from qkv.prepare.mix import Mix
 from qkv.prepare.mixing import Mixing, draw, told
 from qkv.prepare.report import LineLog, Places, reasons
@@ -101,6 +102,8 @@ class _Preparation:
         """What happened to all lines, and where those of the training corpus stand."""
         training = self._clean("training", files, tuple(PAIR_RULES))
         validation = self._clean("validation", valid, ()) if valid else None
+        if self.config.data.check_language:
+            mark_foreign(training, self.mix, self.workers)
         if not self.config.data.keep_duplicates:
             mark_duplicates(training, self.place / WORK / "buckets")
         watched = self._clean("test", test, ()) if test else None

@@ -22,6 +22,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 # White space among the control characters is folded, not removed: it stood between words.
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _WHITE_SPACE = re.compile(r"\s+")
+_NO_LETTER = re.compile(r"[\W\d_]+")
 _FOLDED = re.compile(r"[^\S ]|\s\s")
 
 
@@ -58,6 +59,7 @@ SIDE_RULES: Mapping[str, SideRule] = {
 
 PAIR_RULES: Mapping[str, PairRule] = {
     "copy of the source": lambda pair, data: not data.keep_copies and pair.source == pair.target,
+    "few letters": lambda pair, data: data.least_letters > 0 and min(map(_share_of_letters, pair)) < data.least_letters,
     "length ratio": lambda pair, data: max(map(_bytes, pair)) - RATIO_SLACK > data.max_ratio * min(map(_bytes, pair)),
 }
 """Each rule is true of a pair that training leaves out for it; the first rule that is true gives the reason."""
@@ -138,6 +140,10 @@ def _fold(text: str) -> str:
     if _FOLDED.search(text):
         text = _WHITE_SPACE.sub(" ", text)
     return text.strip()
+
+
+def _share_of_letters(text: str) -> float:
+    return len(_NO_LETTER.sub("", text)) / max(1, len(text) - text.count(" "))
 
 
 def _bytes(text: str) -> int:

@@ -127,3 +127,14 @@ def test_a_changed_line_has_a_repair(text: str) -> None:
     result = cleaned(text, "another text")
     if isinstance(result, Mended):
         assert bool(result.repairs) == (result.pair.source != text)
+
+
+def test_a_side_without_letters_is_left_out_where_they_are_asked_for() -> None:
+    def rule(source: str, target: str, least: float) -> bool:
+        return PAIR_RULES["few letters"](Pair(source, target), DataConfig(least_letters=least))
+
+    assert rule("(353621)", "(353621)", 0.3)
+    assert rule("a word", "<!-- 1 -->", 0.3)
+    assert not rule("April 24, 2019", "24. April 2019", 0.3)
+    assert not rule("猫が好き", "J'aime les chats.", 0.3)
+    assert not rule("1", "2", 0.0)
