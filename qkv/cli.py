@@ -22,6 +22,7 @@ from qkv.commands.arguments import (
 )
 from qkv.commands.export import add_export
 from qkv.commands.fetch import add_fetch
+from qkv.commands.parcel import add_pack, add_unpack
 from qkv.commands.reproduce import add_reproduce
 from qkv.commands.score import add_score
 from qkv.commands.serve import add_serve
@@ -117,6 +118,8 @@ def build_parser() -> argparse.ArgumentParser:
         add_reproduce,
         _add_plot,
         _add_average,
+        add_pack,
+        add_unpack,
         _add_recipes,
         _add_completion,
     ):

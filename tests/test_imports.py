@@ -45,6 +45,7 @@ MAY_IMPORT = {
     "qkv.distill": (
         "errors progress storage config text data.corpus checkpoint devices prepare translate evaluate.scores training"
     ),
+    "qkv.parcel": "errors storage manifest data checkpoint prepare",
     "qkv.fetch": "qkv errors progress storage config prepare",
     "qkv.reproduce": (
         "qkv errors progress storage config recipes text.files checkpoint devices models.build prepare translate "
@@ -56,7 +57,7 @@ MAY_IMPORT = {
     "qkv.serve": "qkv errors progress storage text.cleaning text.glossary translate",
     "qkv.commands": (
         "errors storage progress config text.files text.glossary text.cleaning prepare engines export translate "
-        "fetch reproduce serve"
+        "fetch reproduce parcel serve"
     ),
     "qkv.cli": (
         "qkv errors storage progress config recipes checkpoint prepare training distill evaluate fetch reproduce "
@@ -89,6 +90,7 @@ WITHOUT_TORCH = [
     "qkv.fetch",
     "qkv.reproduce.experiments",
     "qkv.reproduce.report",
+    "qkv.parcel.data",
     "qkv.plot",
     "qkv.serve",
     "qkv.commands",

@@ -92,6 +92,12 @@ class Corpus:
             arrays[f"{side}_ids"] = _map(directory / f"{name}.{side}.ids", dtype, tokens)
         return cls(**arrays, stretches=described["stretches"])
 
+    @staticmethod
+    def stretches_of(directory: Path, name: str) -> tuple[Stretch, ...]:
+        """What a corpus is mixed of, as its JSON tells, whether its other files are there or not."""
+        stretches: tuple[Stretch, ...] = _describe(directory, name)["stretches"]
+        return stretches
+
     def __len__(self) -> int:
         return len(self.lines)
 

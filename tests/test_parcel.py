@@ -1,0 +1,141 @@
+"""A parcel gives back what was packed, or says which parts to send again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from qkv import checkpoint
+from qkv.checkpoint import RunDirectory
+from qkv.config import Config
+from qkv.errors import CheckpointError, ConfigError
+from qkv.parcel.data import pack_data, unpack_data
+from qkv.parcel.parts import CODECS, kind_of
+from qkv.parcel.run import pack_run, unpack_run
+from qkv.prepare import prepare
+from qkv.training import train, train_prepared
+from tests import toy
+from tests.toy import QUICK, Command
+
+PART = 1 << 14
+LOGS = {"dropped.tsv.gz", "mended.tsv.gz", "prepared.json"}
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    with toy.one_thread():
+        yield
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def without(some: dict[str, bytes], names: set[str]) -> dict[str, bytes]:
+    return {name: content for name, content in some.items() if name not in names}
+
+
+@pytest.mark.parametrize("directions", [None, "en-de,de-en"])
+def test_data_comes_back_to_the_last_byte(tmp_path: Path, directions: str | None) -> None:
+    corpus = toy.write_tsv(tmp_path / "corpus.en-de.tsv", toy.pairs(3000))
+    config = Config().with_changes(text={"vocabulary": 340, "directions": directions})
+    before = prepare([corpus], tmp_path / "data", config)
+    parts = pack_data(tmp_path / "data", tmp_path / "parcel", part_bytes=PART)
+    assert parts > 1
+    assert all(path.stat().st_size <= PART for path in (tmp_path / "parcel").glob("part-*"))
+    assert kind_of(tmp_path / "parcel") == "data"
+    after = unpack_data(tmp_path / "parcel", tmp_path / "again")
+    assert without(contents(after.directory), LOGS) == without(contents(before.directory), LOGS)
+    assert after.fingerprint == before.fingerprint
+    # Pairs travel once, however many directions are learned from them.
+    travelled = sum(path.stat().st_size for path in (tmp_path / "parcel").glob("part-*"))
+    ids = sum((before.directory / f"train.{side}.ids").stat().st_size for side in ("source", "target"))
+    assert travelled < ids / (1 if directions is None else 2)
+
+
+def test_a_run_goes_on_elsewhere_as_if_it_had_stayed(tmp_path: Path) -> None:
+    prepare([toy.write_tsv(tmp_path / "c.tsv", toy.pairs(120))], tmp_path / "data", QUICK)
+    train_prepared(tmp_path / "data", tmp_path / "whole", QUICK)
+    train_prepared(tmp_path / "data", tmp_path / "first", QUICK.with_changes(training={"steps": 5}))
+    pack_run(tmp_path / "first", tmp_path / "parcel", part_bytes=PART, what="newest", precision="float32")
+    unpack_run(tmp_path / "parcel", tmp_path / "second")
+    assert len(RunDirectory(tmp_path / "second").checkpoints()) == 1
+    train_prepared(tmp_path / "data", tmp_path / "second", QUICK)
+    assert toy.equal(toy.weights(tmp_path / "second"), toy.weights(tmp_path / "whole"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("parcel")
+    with toy.one_thread():
+        train([toy.write_tsv(folder / "corpus.tsv", toy.pairs(120))], folder / "run", QUICK)
+    return folder / "run"
+
+
+def test_all_of_a_run_is_all_but_its_data(run: Path, tmp_path: Path) -> None:
+    pack_run(run, tmp_path / "parcel", part_bytes=PART, what="all", precision="float32")
+    unpack_run(tmp_path / "parcel", tmp_path / "again")
+    before = {name: content for name, content in contents(run).items() if not name.startswith(("data/", "lock"))}
+    assert contents(tmp_path / "again") == before
+
+
+def test_weights_are_enough_to_translate(run: Path, tmp_path: Path) -> None:
+    for precision in ("float32", "bfloat16"):
+        pack_run(run, tmp_path / precision, part_bytes=PART, what="weights", precision=precision)
+        unpack_run(tmp_path / precision, tmp_path / f"{precision}-run")
+        assert not (tmp_path / f"{precision}-run" / "checkpoints").exists()
+    assert toy.equal(toy.weights(tmp_path / "float32-run"), toy.weights(run))
+    rounded = {name: weight.bfloat16().float() for name, weight in toy.weights(run).items()}
+    assert toy.equal(toy.weights(tmp_path / "bfloat16-run"), rounded)
+    sizes = [sum(part.stat().st_size for part in (tmp_path / one).glob("part-*")) for one in ("float32", "bfloat16")]
+    assert sizes[1] < 0.6 * sizes[0]
+
+
+def test_a_rounded_checkpoint_can_be_gone_on_from(run: Path, tmp_path: Path) -> None:
+    pack_run(run, tmp_path / "parcel", part_bytes=PART, what="newest", precision="bfloat16")
+    unpack_run(tmp_path / "parcel", tmp_path / "again")
+    (only,) = RunDirectory(tmp_path / "again").checkpoints()
+    tensors = checkpoint.read(only).tensors
+    assert all(one.dtype == torch.float32 for one in tensors["weights"].values())
+    train_prepared(run / "data", tmp_path / "again", QUICK.with_changes(training={"steps": 14}))
+
+
+def test_parts_that_are_missing_or_damaged_are_named(run: Path, tmp_path: Path) -> None:
+    pack_run(run, tmp_path / "parcel", part_bytes=PART, what="all", precision="float32")
+    damaged = tmp_path / "parcel" / "part-001"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    (tmp_path / "parcel" / "part-000").unlink()
+    with pytest.raises(CheckpointError, match=r"to be sent again: part-000, part-001$"):
+        unpack_run(tmp_path / "parcel", tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+def test_what_cannot_be_packed_is_told(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="too small"):
+        pack_run(run, tmp_path / "parcel", part_bytes=10, what="all", precision="float32")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(ConfigError, match="is not empty"):
+        pack_run(run, tmp_path / "full", part_bytes=PART, what="all", precision="float32")
+    with pytest.raises(ConfigError, match="is no parcel"):
+        kind_of(tmp_path / "full")
+
+
+def test_commands_pack_and_unpack(run: Path, tmp_path: Path, command: Command) -> None:
+    packed = command("pack", run, "--output", tmp_path / "parcel", "--part-size", "0.1", "--what", "weights")
+    assert (packed.code, "parts" in packed.err) == (0, True)
+    assert command("unpack", tmp_path / "parcel", "--output", tmp_path / "again").code == 0
+    refused = command("unpack", tmp_path / "parcel", "--output", tmp_path / "again")
+    assert (refused.code, "is there already" in refused.err) == (2, True)
+    assert command("pack", run / "data", "--output", tmp_path / "data", "--what", "all").code == 2
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_codec_gives_back_what_it_was_given(codec: str) -> None:
+    for content in (b"", b"a", bytes(range(256)) * 3 + b"end"):
+        assert CODECS[codec].unpack(CODECS[codec].pack(content)) == content
