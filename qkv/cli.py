@@ -16,10 +16,10 @@ from qkv.commands.arguments import (
     changed_settings,
     changes_argument,
     deadline_of,
-    search_arguments,
     speaks,
     time_argument,
 )
+from qkv.commands.evaluate import add_evaluate
 from qkv.commands.export import add_export
 from qkv.commands.fetch import add_fetch
 from qkv.commands.parcel import add_pack, add_unpack
@@ -28,7 +28,7 @@ from qkv.commands.score import add_score
 from qkv.commands.serve import add_serve
 from qkv.commands.translate import add_translate
 from qkv.config import Config, override_all, settings
-from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, TextError
+from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError
 from qkv.fetch.corpora import CORPORA
 from qkv.progress import tell
 from qkv.recipes import RECIPES, recipe
@@ -112,7 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_align,
         add_score,
         add_serve,
-        _add_evaluate,
+        add_evaluate,
         add_export,
         add_fetch,
         add_reproduce,
@@ -294,61 +294,6 @@ def _distill(options: argparse.Namespace) -> None:
         deadline=deadline_of(options),
         say=tell,
     )
-
-
-def _add_evaluate(commands: _Commands[_Parser]) -> None:
-    parser = commands.add_parser(
-        "evaluate",
-        help="score translations: BLEU, chrF, and the paper's own flavour",
-        description="Scores systems against reference translations. A system is a run directory, which translates the "
-        "source, or a file of translations. Given two, it adds paired bootstrap significance.",
-        epilog="examples:\n"
-        "  qkv evaluate run/ --test newstest2014.tsv --language de\n"
-        "  qkv evaluate run/ --source test.en --reference test.fr\n"
-        "  qkv evaluate baseline.txt better.txt --reference test.fr --json",
-    )
-    parser.add_argument("systems", nargs="+", type=Path, metavar="SYSTEM", help="run directory or file of translations")
-    parser.add_argument("--reference", type=Path, metavar="FILE", help="what the translations should be like")
-    parser.add_argument("--source", type=Path, metavar="FILE", help="what run directories are to translate")
-    parser.add_argument("--test", type=Path, metavar="TSV", help="source and reference in one file of pairs")
-    parser.add_argument(
-        "--language", metavar="CODE", help="target language, for the paper's flavour (default: the run's, else English)"
-    )
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    search_arguments(parser)
-    parser.set_defaults(run=_evaluate)
-
-
-def _evaluate(options: argparse.Namespace) -> None:
-    import json
-
-    from qkv.evaluate import evaluate
-    from qkv.evaluate.scores import moses_languages, moses_tokenizer
-    from qkv.evaluate.systems import read_systems, read_test
-
-    sources, references = read_test(options.test, options.source, options.reference)
-    if sources is not None and len(sources) != len(references):
-        raise TextError(f"there are {len(sources):,} sources but {len(references):,} references; they must pair up")
-    if options.language is not None:
-        # What is wrong is told before an hour of translating, not after it.
-        moses_tokenizer(options.language)
-    systems, language = read_systems(
-        options.systems,
-        sources,
-        beam=options.beam,
-        length_penalty=options.length_penalty,
-        device=options.device,
-        precision=options.precision,
-    )
-    chosen = options.language or language or "en"
-    if chosen not in moses_languages():
-        tell(
-            f"qkv: note: the paper's flavour is left out: Moses has no rules for the run's language, {chosen!r}; "
-            f"--language takes one of {', '.join(moses_languages())}"
-        )
-        chosen = None
-    report = evaluate(systems, references, language=chosen)
-    print(json.dumps(report.values, indent=2, ensure_ascii=False) if options.json else report.text)
 
 
 def _add_plot(commands: _Commands[_Parser]) -> None:

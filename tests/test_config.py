@@ -19,8 +19,9 @@ from qkv.errors import ConfigError
 from qkv.recipes import RECIPES, recipe
 
 SETTINGS = dict(settings(Config()))
-# Named like a setting without being one: where a function makes its tensors, and what it draws translations with.
-OPTIONS_OF_A_CALL = {"device", "seed"}
+# Named like a setting without being one: where a function makes its tensors, in which numbers it searches, and what it
+# draws translations with.
+OPTIONS_OF_A_CALL = {"device", "precision", "seed"}
 
 
 @pytest.mark.parametrize("name", RECIPES)

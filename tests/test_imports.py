@@ -35,13 +35,14 @@ MAY_IMPORT = {
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
     "qkv.engines": "errors storage manifest config text data layers models search checkpoint devices",
-    "qkv.translate": "errors progress config text search models.encoder_decoder engines",
+    "qkv.translate": "qkv errors progress config text search models.encoder_decoder engines",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
     ),
     # Applications: use assemblers.
     "qkv.evaluate": "errors",
     "qkv.evaluate.systems": "errors progress text translate",
+    "qkv.evaluate.several": "errors progress text translate evaluate",
     "qkv.distill": (
         "errors progress storage config text data.corpus checkpoint devices prepare translate evaluate.scores training"
     ),
@@ -56,12 +57,10 @@ MAY_IMPORT = {
     "qkv.plot": "errors",
     "qkv.serve": "qkv errors progress storage text.cleaning text.glossary translate",
     "qkv.commands": (
-        "errors storage progress config text.files text.glossary text.cleaning prepare engines export translate "
-        "fetch reproduce parcel serve"
+        "errors storage progress config text prepare engines export translate evaluate fetch reproduce parcel serve"
     ),
     "qkv.cli": (
-        "qkv errors storage progress config recipes checkpoint prepare training distill evaluate fetch reproduce "
-        "plot commands"
+        "qkv errors storage progress config recipes checkpoint prepare training distill fetch reproduce plot commands"
     ),
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",

@@ -29,7 +29,7 @@ def stretch(folder: Path, steps: int) -> subprocess.CompletedProcess[str]:
     """One stretch on a machine that is another directory of this one."""
     settings = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
     command = [
-        ROOT / "tools" / "stretch",
+        str(ROOT / "tools" / "stretch"),
         "nowhere",
         "data",
         "run",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.commands.arguments import Commands, device_argument, line_arguments
 from qkv.commands.lines import input_lines
+from qkv.commands.models import language_arguments, load_translator
 from qkv.commands.pairs import write_pairs
 from qkv.errors import ConfigError, TextError
 
@@ -29,6 +30,7 @@ def add_align(commands: Commands[Any]) -> None:
         "  printf 'Good morning.\\tBonjour.\\n' | qkv align run/ --words",
     )
     parser.add_argument("directory", type=Path, metavar="RUN", help="a run directory or an exported model")
+    language_arguments(parser)
     line_arguments(parser)
     parser.add_argument("--words", action="store_true", help="write the words themselves: house=Haus")
     parser.add_argument(
@@ -42,10 +44,9 @@ def _align(options: argparse.Namespace) -> None:
     if options.learn is not None:
         _learn(options)
         return
-    from qkv.translate import Translator
-
     lines = input_lines(options)
-    translator = Translator.load(options.directory, device=options.device)
+    options.directories = [options.directory]
+    translator = load_translator(options)
     read = partial(translator.score, align=True)
     write_pairs(lines, options, read, partial(_row, options=options), lambda *_: "\n", doing="align")
 

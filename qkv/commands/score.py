@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.commands.arguments import Commands, line_arguments, scoring_arguments
 from qkv.commands.lines import input_lines, values
+from qkv.commands.models import language_arguments, load_translator
 from qkv.commands.pairs import write_pairs
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def add_score(commands: Commands[Any]) -> None:
     parser.add_argument(
         "directories", nargs="+", type=Path, metavar="RUN", help="a run directory, or several that score together"
     )
+    language_arguments(parser)
     line_arguments(parser)
     scoring_arguments(parser)
     parser.add_argument("--tokens", action="store_true", help="a third column: tokens and their log-probabilities")
@@ -39,10 +41,8 @@ def add_score(commands: Commands[Any]) -> None:
 
 
 def _score(options: argparse.Namespace) -> None:
-    from qkv.translate import Translator
-
     lines = input_lines(options)
-    translator = Translator.load(*options.directories, device=options.device)
+    translator = load_translator(options)
     score = partial(translator.score, length_penalty=options.length_penalty)
     # What is asked for wrongly is told before the output is touched.
     score([], [])

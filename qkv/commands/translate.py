@@ -9,15 +9,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from qkv.commands.arguments import Commands, line_arguments, require_together, search_arguments
 from qkv.commands.lines import helpings, input_lines, one_line, open_output, values
+from qkv.commands.models import load_any, model_arguments
 from qkv.errors import ConfigError, RuleError, TextError
 from qkv.progress import Progress, tell
 
 if TYPE_CHECKING:
-    from qkv.translate import Controls, Sampling, Terms, Translation, Translator
+    from qkv.translate import Controls, Relay, Sampling, Terms, Translation, Translator
 
 
 _NAMED = 10
@@ -29,7 +30,7 @@ _OF_USE_ONLY_WITH = {
     ("sample", "mbr"): ("temperature", "top_k", "top_p", "epsilon", "seed"),
     ("mbr",): ("samples",),
     ("rerank",): ("weight", "backward"),
-    ("document",): ("tags", "source_language"),
+    ("document",): ("tags",),
 }
 """Options that say how, by those that say what."""
 
@@ -49,6 +50,7 @@ def add_translate(commands: Commands[Any]) -> None:
         description="Translates standard input to standard output: one line in, one line out, in order. Several runs "
         "with one vocabulary translate together, as an ensemble.",
         epilog="examples:\n"
+        "  qkv translate --from en --to de < in.en > out.de    with the model that is here\n"
         "  qkv translate run/ < in.en > out.fr\n"
         "  echo 'Good morning.' | qkv translate run/\n"
         "  qkv translate run-a/ run-b/ < in.en                 an ensemble: the mean of their probabilities\n"
@@ -64,9 +66,7 @@ def add_translate(commands: Commands[Any]) -> None:
         "  qkv translate run/ --document --tags < page.html    tags go where their words went\n"
         "  qkv translate run/ --stream                         each translation is shown as it grows",
     )
-    parser.add_argument(
-        "directories", nargs="+", type=Path, metavar="RUN", help="a run directory, or several that translate together"
-    )
+    model_arguments(parser)
     line_arguments(parser)
     search_arguments(parser)
     asked = parser.add_argument_group("what translations are like")
@@ -89,9 +89,6 @@ def add_translate(commands: Commands[Any]) -> None:
     long = parser.add_argument_group("text of any length")
     long.add_argument("--document", action="store_true", help="lines are paragraphs: each is split into sentences")
     long.add_argument("--tags", action="store_true", help="carry inline tags, <b>…</b>, to where their words went")
-    long.add_argument(
-        "--from", dest="source_language", metavar="LANGUAGE", help="whose sentences these are (default: the run's)"
-    )
     drawn = parser.add_argument_group("drawing")
     drawn.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
     drawn.add_argument(
@@ -113,8 +110,6 @@ def add_translate(commands: Commands[Any]) -> None:
 
 
 def _translate(options: argparse.Namespace) -> None:
-    from qkv.translate import Translator
-
     require_together(options, of_use_only_with=_OF_USE_ONLY_WITH, not_with=_NOT_WITH)
     if options.n_best is not None and options.n_best < 1:
         raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
@@ -124,7 +119,7 @@ def _translate(options: argparse.Namespace) -> None:
     # What was typed wrong is told before anything is loaded.
     _controls(options)
     _sampling(options)
-    translator = Translator.load(*options.directories, device=options.device, precision=options.precision)
+    translator = load_any(options)
     if options.stream:
         show = _stream(translator, options)
     else:
@@ -145,12 +140,14 @@ def _translate(options: argparse.Namespace) -> None:
             raise TextError(f"{error}; {before}") from error
 
 
+AnyTranslator: TypeAlias = "Translator | Relay"
+
 _Show = Callable[[int, list[str], list[str] | None, TextIO], list[int]]
 """Translates and writes some lines, of which the first has this number less one; gives the numbers of those that the
 length limit cut off."""
 
 
-def _in_order(translator: Translator, terms: Callable[[str], Terms] | None, options: argparse.Namespace) -> _Show:
+def _in_order(translator: AnyTranslator, terms: Callable[[str], Terms] | None, options: argparse.Namespace) -> _Show:
     how = {"alternatives": (options.n_best or 1) - 1, **_how(options)}
     # What is asked for wrongly is told before the output is touched.
     translator.translate([], **how)
@@ -173,7 +170,7 @@ def _in_order(translator: Translator, terms: Callable[[str], Terms] | None, opti
     return show
 
 
-def _document(translator: Translator, terms: Callable[[str], Terms] | None, options: argparse.Namespace) -> _Show:
+def _document(translator: AnyTranslator, terms: Callable[[str], Terms] | None, options: argparse.Namespace) -> _Show:
     from qkv.translate import translate_document
 
     how = _how(options)
@@ -185,7 +182,6 @@ def _document(translator: Translator, terms: Callable[[str], Terms] | None, opti
             found = translate_document(
                 translator,
                 "\n".join(texts),
-                language=options.source_language,
                 tags=options.tags,
                 terms=terms,
                 progress=progress.advance,
@@ -212,7 +208,7 @@ def _how(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _stream(translator: Translator, options: argparse.Namespace) -> _Show:
+def _stream(translator: AnyTranslator, options: argparse.Namespace) -> _Show:
     controls = _controls(options)
 
     def show(done: int, texts: list[str], prefixes: list[str] | None, output: TextIO) -> list[int]:

@@ -1,21 +1,26 @@
 """Translating text with a trained run: `Translator.load("run").translate(["Hello."])`."""
 
 from qkv.search.sample import Sampling
+from qkv.translate.catalogue import Catalogue, Route
 from qkv.translate.document import Document, Markup, Parted, part, translate_document
 from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
+from qkv.translate.relay import Relay
 from qkv.translate.stream import Stream
 from qkv.translate.terms import terms_of
 from qkv.translate.translation import Translation
 from qkv.translate.translator import Translator
 
 __all__ = [
+    "Catalogue",
     "Controls",
     "Document",
     "Markup",
     "Mbr",
     "Parted",
     "Precision",
+    "Relay",
     "Rerank",
+    "Route",
     "Sampling",
     "Stream",
     "Terms",

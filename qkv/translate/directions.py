@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from qkv.config import TextConfig
 from qkv.errors import ConfigError
@@ -22,32 +23,48 @@ def chosen(directions: Sequence[Direction], source: str | None, target: str | No
     """The languages that are meant, as the model calls them; what it does not know is taken as it is given."""
     if not directions:
         return source and language(source), target and language(target)
-    sources, targets = ({one[side] for one in directions} for side in (0, 1))
+    return one_of(directions, source, target)
+
+
+class _Way(Protocol):
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def target(self) -> str: ...
+
+
+Way = TypeVar("Way", bound=_Way)
+
+
+def one_of(ways: Sequence[Way], source: str | None, target: str | None) -> Way:
+    """The one that is meant; a side that nobody names is found where only one fits."""
+    sources, targets = {way.source for way in ways}, {way.target for way in ways}
     found = [
-        one
-        for one in directions
-        if (source is None or one.source == closest(source, sources))
-        and (target is None or one.target == closest(target, targets))
+        way
+        for way in ways
+        if (source is None or way.source == closest(source, sources))
+        and (target is None or way.target == closest(target, targets))
     ]
     if not found:
-        raise ConfigError(f"no model here translates {asked_for(source, target)}; there is {listed(directions)}")
+        raise ConfigError(f"no model here translates {_asked_for(source, target)}; there is {_listed(ways)}")
     if len(found) > 1:
         raise which_direction(found)
     return found[0]
 
 
-def which_direction(directions: Sequence[Direction]) -> ConfigError:
+def which_direction(ways: Sequence[_Way]) -> ConfigError:
     """What to say where several are possible."""
-    first = directions[0]
+    first = ways[0]
     return ConfigError(
-        f"there are several directions, {listed(directions)}; say which: --from {first.source} --to {first.target}"
+        f"there are several directions, {_listed(ways)}; say which: --from {first.source} --to {first.target}"
     )
 
 
-def listed(directions: Iterable[Direction]) -> str:
-    return ", ".join(map(str, directions))
+def _listed(ways: Iterable[_Way]) -> str:
+    return ", ".join(map(str, ways))
 
 
-def asked_for(source: str | None, target: str | None) -> str:
+def _asked_for(source: str | None, target: str | None) -> str:
     parts = [f"from {language(source)}" if source else "", f"into {language(target)}" if target else ""]
     return " ".join(part for part in parts if part)

@@ -18,6 +18,7 @@ from qkv.translate.options import Terms
 from qkv.translate.translation import Translation
 
 if TYPE_CHECKING:
+    from qkv.translate.relay import Relay
     from qkv.translate.translator import Translator
 
 
@@ -72,7 +73,7 @@ class Parted:
 
 
 def part(
-    translator: Translator,
+    translator: Translator | Relay,
     text: str,
     *,
     language: str | None = None,
@@ -91,7 +92,7 @@ def part(
 
 
 def translate_document(
-    translator: Translator,
+    translator: Translator | Relay,
     text: str,
     *,
     language: str | None = None,

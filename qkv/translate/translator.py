@@ -56,7 +56,7 @@ class Translator:
         longest: int | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
-        directions: Sequence[Direction] = (),
+        directions: Sequence[Direction] | None = None,
         tags: tuple[int, ...] = (),
         warn: Callable[[str], None] | None = None,
         whole: WholeSearch | None = None,
@@ -66,7 +66,7 @@ class Translator:
         self._whole = whole
         self.source_language = source_language
         self.target_language = target_language
-        self._directions = tuple(directions)
+        self._directions = tuple(directions or ())
         self._search = search
         self._wording = Wording(
             tokenizer, min(search.longest_source, longest or search.longest_source), right_to_left, warn or _warn, tags

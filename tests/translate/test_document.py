@@ -78,7 +78,7 @@ def test_the_command_line_translates_paragraphs(command: Command, toy_run: Path)
 
 
 def test_what_makes_no_sense_with_paragraphs_is_told(command: Command, toy_run: Path) -> None:
-    for wrong in (["--document", "--n-best", "2"], ["--tags"], ["--document", "--stream"], ["--from", "de"]):
+    for wrong in (["--document", "--n-best", "2"], ["--tags"], ["--document", "--stream"]):
         ran = command("translate", toy_run, *wrong, given=b"basa\n")
         assert ran.code == 2
         assert "--document" in ran.err

@@ -1,0 +1,98 @@
+"""`qkv evaluate`: how good translations are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from qkv.commands.arguments import Commands, search_arguments
+from qkv.errors import ConfigError, TextError
+from qkv.progress import tell
+
+
+def add_evaluate(commands: Commands[Any]) -> None:
+    parser = commands.add_parser(
+        "evaluate",
+        help="score translations: BLEU, chrF, and the paper's own flavour",
+        description="Scores systems against reference translations. A system is a run directory, which translates the "
+        "source, or a file of translations. Given two, it adds paired bootstrap significance.",
+        epilog="examples:\n"
+        "  qkv evaluate run/ --test newstest2014.tsv --language de\n"
+        "  qkv evaluate run/ --source test.en --reference test.fr\n"
+        "  qkv evaluate model/ --tests newstest2014.en-de.tsv newstest2014.en-fr.tsv\n"
+        "  qkv evaluate baseline.txt better.txt --reference test.fr --json",
+    )
+    parser.add_argument("systems", nargs="*", type=Path, metavar="SYSTEM", help="run directory or file of translations")
+    parser.add_argument("--reference", type=Path, metavar="FILE", help="what the translations should be like")
+    parser.add_argument("--source", type=Path, metavar="FILE", help="what run directories are to translate")
+    parser.add_argument("--test", type=Path, metavar="TSV", help="source and reference in one file of pairs")
+    parser.add_argument(
+        "--tests",
+        nargs="+",
+        type=Path,
+        metavar="TSV",
+        help="several test sets, named like newstest2014.en-de.tsv: a table of all, in every direction of the model",
+    )
+    parser.add_argument("--directions", metavar="LIST", help="with --tests: only these, such as en-de,de-en")
+    parser.add_argument(
+        "--language", metavar="CODE", help="target language, for the paper's flavour (default: the run's, else English)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    search_arguments(parser)
+    parser.set_defaults(run=_evaluate)
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    if options.tests is not None:
+        _evaluate_tests(options)
+        return
+    if not options.systems:
+        raise ConfigError("evaluate needs a SYSTEM to score, or --tests for a model that is here")
+    from qkv.evaluate import evaluate
+    from qkv.evaluate.scores import moses_languages, moses_tokenizer
+    from qkv.evaluate.systems import read_systems, read_test
+
+    sources, references = read_test(options.test, options.source, options.reference)
+    if sources is not None and len(sources) != len(references):
+        raise TextError(f"there are {len(sources):,} sources but {len(references):,} references; they must pair up")
+    if options.language is not None:
+        # What is wrong is told before an hour of translating, not after it.
+        moses_tokenizer(options.language)
+    systems, language = read_systems(
+        options.systems,
+        sources,
+        beam=options.beam,
+        length_penalty=options.length_penalty,
+        device=options.device,
+        precision=options.precision,
+    )
+    chosen = options.language or language or "en"
+    if chosen not in moses_languages():
+        tell(
+            f"qkv: note: the paper's flavour is left out: Moses has no rules for the run's language, {chosen!r}; "
+            f"--language takes one of {', '.join(moses_languages())}"
+        )
+        chosen = None
+    report = evaluate(systems, references, language=chosen)
+    _show(report.values if options.json else report.text)
+
+
+def _evaluate_tests(options: argparse.Namespace) -> None:
+    from qkv.evaluate.several import evaluate_several, table
+    from qkv.text.languages import parse_directions
+    from qkv.translate import Catalogue
+
+    given = [name for name in ("test", "source", "reference", "language") if getattr(options, name) is not None]
+    if given:
+        raise ConfigError(f"--{given[0]} does not go with --tests; leave one out")
+    catalogue = Catalogue.open(options.systems or None, device=options.device, precision=options.precision)
+    only = parse_directions(options.directions)
+    how = {"beam": options.beam, "length_penalty": options.length_penalty}
+    rows = evaluate_several(catalogue, options.tests, only, **how)
+    _show([row.values for row in rows] if options.json else table(rows))
+
+
+def _show(what: Any) -> None:
+    print(what if isinstance(what, str) else json.dumps(what, indent=2, ensure_ascii=False))  # noqa: T201 - the answer

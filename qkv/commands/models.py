@@ -1,0 +1,55 @@
+"""Which model a command uses: the runs that are named, or one of those that are here."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qkv.errors import ConfigError
+from qkv.progress import tell
+
+if TYPE_CHECKING:
+    from qkv.translate import Precision, Relay, Translator
+
+
+def model_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "directories",
+        nargs="*",
+        type=Path,
+        metavar="RUN",
+        help="a run directory or an exported model, or several that work together (default: a model that is here)",
+    )
+    parser.add_argument("--model", type=Path, metavar="DIR", help="where to look for models, instead of QKV_MODELS")
+    language_arguments(parser)
+
+
+def language_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--from", dest="source_language", metavar="LANGUAGE", help="the source's, such as en")
+    parser.add_argument("--to", dest="target_language", metavar="LANGUAGE", help="the translation's, such as de")
+    parser.add_argument("--domain", metavar="NAME", help="a kind of text that the model has learned to tell apart")
+
+
+def load_translator(options: argparse.Namespace, precision: Precision = "float32") -> Translator:
+    """The one of the runs that are named, in the direction that is asked for."""
+    from qkv.translate import Translator
+
+    translator = Translator.load(*options.directories, device=options.device, precision=precision)
+    return translator.between(options.source_language, options.target_language, domain=options.domain)
+
+
+def load_any(options: argparse.Namespace) -> Translator | Relay:
+    """The same; where no run is named, a model that is here."""
+    from qkv.translate import Catalogue
+
+    if options.directories:
+        if options.model is not None:
+            raise ConfigError("RUN names a model already; leave out --model")
+        return load_translator(options, options.precision)
+    places = None if options.model is None else [options.model]
+    catalogue = Catalogue.open(places, device=options.device, precision=options.precision)
+    route = catalogue.route(options.source_language, options.target_language)
+    if route.through is not None:
+        tell(f"qkv: note: no model here translates directly from {route.source} into {route.target}: {route}")
+    return catalogue.translator(route.source, route.target, domain=options.domain)

@@ -1,0 +1,121 @@
+"""The models that are here, by the directions they translate in: `Catalogue.open().translator("en", "de")`."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import qkv
+from qkv.config import from_json
+from qkv.errors import ConfigError, QkvError
+from qkv.progress import tell
+from qkv.text.languages import Direction
+from qkv.translate.directions import directions_of, one_of
+from qkv.translate.options import Precision
+from qkv.translate.relay import Relay
+from qkv.translate.translator import Translator
+
+MODELS_VARIABLE = "QKV_MODELS"
+"""The environment's list of directories to look for models in."""
+
+_BETWEEN = "en"
+"""What a direction goes through that no model has learned: the language that most corpora are in."""
+
+
+class Route(NamedTuple):
+    """A direction that can be translated in, and the language that it goes through where no model has it directly."""
+
+    source: str
+    target: str
+    through: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}" + (f" (through {self.through})" if self.through else "")
+
+
+class Catalogue:
+    """Models that are loaded when they are first needed, and once."""
+
+    def __init__(self, models: dict[Direction, Path], *, device: str, precision: Precision) -> None:
+        self._models = models
+        self._device = device
+        self._precision = precision
+        self._loaded: dict[Path, Translator] = {}
+
+    @classmethod
+    def open(
+        cls, directories: Sequence[Path] | None = None, *, device: str = "auto", precision: Precision = "float32"
+    ) -> Catalogue:
+        """The models in these directories, or where models are usually kept; of two for one direction, the first."""
+        places = usual_places() if directories is None else directories
+        models: dict[Direction, Path] = {}
+        for model in itertools.chain.from_iterable(map(_models_in, places)):
+            for direction in _directions(model):
+                models.setdefault(direction, model)
+        return cls(models, device=device, precision=precision)
+
+    def directions(self) -> list[Route]:
+        """Those that a model has learned, and then those that go through a language between."""
+        direct = [Route(*direction) for direction in self._models]
+        languages = sorted({language for direction in self._models for language in direction})
+        pairs = [Direction(*pair) for pair in itertools.permutations(languages, 2)]
+        return direct + [Route(*pair, _BETWEEN) for pair in pairs if pair not in self._models and self._goes(pair)]
+
+    def route(self, source: str | None, target: str | None) -> Route:
+        """The one that is meant; a side that nobody names is found where only one fits."""
+        routes = self.directions()
+        if not routes:
+            raise ConfigError(
+                f"there is no model here: the project's repository has one in models/, to be named with --model DIR or "
+                f"in {MODELS_VARIABLE}; `qkv train` and `qkv export` make others"
+            )
+        return one_of(routes, source, target)
+
+    def translator(self, source: str | None, target: str | None, *, domain: str | None = None) -> Translator | Relay:
+        """What translates from one language into another, directly or through a language between."""
+        route = self.route(source, target)
+        if route.through is None:
+            return self._direct(Direction(route.source, route.target), domain)
+        first, second = Direction(route.source, route.through), Direction(route.through, route.target)
+        return Relay(self._direct(first, domain), self._direct(second, domain))
+
+    def _direct(self, direction: Direction, domain: str | None) -> Translator:
+        path = self._models[direction]
+        if path not in self._loaded:
+            self._loaded[path] = Translator.load(path, device=self._device, precision=self._precision)
+        return self._loaded[path].between(*direction, domain=domain)
+
+    def _goes(self, direction: Direction) -> bool:
+        steps = Direction(direction.source, _BETWEEN), Direction(_BETWEEN, direction.target)
+        return all(step in self._models for step in steps)
+
+
+def usual_places() -> list[Path]:
+    """Where models are looked for, in order: the environment's list, the checkout qkv runs from, the user's data."""
+    named = [Path(place) for place in os.environ.get(MODELS_VARIABLE, "").split(os.pathsep) if place]
+    checkout = Path(qkv.__file__).parent.parent
+    own = [checkout / "models"] if (checkout / "pyproject.toml").is_file() else []
+    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return [*named, *own, data / "qkv" / "models"]
+
+
+def _models_in(place: Path) -> list[Path]:
+    """The directory itself where it is a model, else those in it."""
+    if _is_model(place):
+        return [place]
+    return sorted(path for path in place.iterdir() if _is_model(path)) if place.is_dir() else []
+
+
+def _is_model(path: Path) -> bool:
+    return (path / "config.json").is_file() and (path / "tokenizer.model").is_file()
+
+
+def _directions(model: Path) -> Sequence[Direction]:
+    try:
+        return directions_of(from_json((model / "config.json").read_text(encoding="utf-8")).text)
+    except (QkvError, OSError, UnicodeDecodeError) as error:
+        tell(f"qkv: warning: {model} is left out: {error}")
+        return ()

@@ -1,0 +1,78 @@
+"""Two translators one after the other: from a language into another that no model has learned directly."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from qkv.errors import ConfigError
+from qkv.text.alignment import Alignment, Link
+from qkv.translate.options import Controls
+from qkv.translate.stream import Stream
+from qkv.translate.translation import Translation
+from qkv.translate.translator import Translator
+
+
+class Relay:
+    """Translates by way of a language between; all that is asked for is asked of the second step."""
+
+    def __init__(self, first: Translator, second: Translator) -> None:
+        self._first = first
+        self._second = second
+        self.source_language = first.source_language
+        self.target_language = second.target_language
+        self.through = first.target_language
+
+    @property
+    def at_once(self) -> int:
+        """As `Translator.at_once`."""
+        return min(self._first.at_once, self._second.at_once)
+
+    @property
+    def longest_source(self) -> int:
+        return self._first.longest_source
+
+    def measure(self, text: str) -> int:
+        return self._first.measure(text)
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        align: bool = False,
+        progress: Callable[[int], None] | None = None,
+        **how: Any,
+    ) -> list[Translation]:
+        """As `Translator.translate`; a score is that of the second step."""
+        between = self._first.translate(texts, align=align)
+        found = self._second.translate([one.text for one in between], align=align, progress=progress, **how)
+        if not align:
+            return found
+        return [
+            dataclasses.replace(other, alignment=_joined(one.alignment, other.alignment))
+            for one, other in zip(between, found, strict=True)
+        ]
+
+    def stream(self, text: str, *, prefix: str = "", controls: Controls | None = None) -> Stream:
+        """As `Translator.stream`; the first step is done before anything shows."""
+        return self._second.stream(self._first.translate([text])[0].text, prefix=prefix, controls=controls)
+
+    def score(self, *_: Any, **__: Any) -> list[Translation]:
+        raise ConfigError(
+            f"{self.source_language}-{self.target_language} goes through {self.through}, so no model knows how likely "
+            "a translation is; score with a model of that direction"
+        )
+
+
+def _joined(one: Alignment | None, other: Alignment | None) -> Alignment | None:
+    """From the words of the first text to those of the last, where the words between are the same in both steps."""
+    if one is None or other is None or len(one.target) != len(other.source):
+        return None
+    before = {link.target: link for link in one.links}
+    links = tuple(
+        Link(before[link.source].source, link.target, round(link.weight * before[link.source].weight, 4))
+        for link in other.links
+        if link.source in before
+    )
+    return Alignment(one.source_text, other.target_text, one.source, other.target, links)

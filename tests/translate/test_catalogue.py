@@ -1,0 +1,127 @@
+"""Models are found by their languages, loaded once, and joined where none goes all the way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import qkv
+from qkv.config import Config, from_json, to_json
+from qkv.errors import ConfigError
+from qkv.text.languages import Direction
+from qkv.translate import Catalogue, Relay, Route, Translator, translate_document
+from tests.toy import Command
+
+
+def named(run: Path, folder: Path, direction: str) -> Path:
+    """A copy of the toy run that says what its languages are; as nobody tags its sources, that changes nothing else."""
+    folder.mkdir(parents=True)
+    for name in ("tokenizer.model", "final"):
+        (folder / name).symlink_to(run / name)
+    config: Config = from_json((run / "config.json").read_text())
+    source, target = Direction.parse(direction)
+    config = config.with_changes(text={"source_language": source, "target_language": target})
+    (folder / "config.json").write_text(to_json(config))
+    return folder
+
+
+@pytest.fixture
+def models(toy_run: Path, tmp_path: Path) -> Path:
+    for direction in ("en-de", "de-en", "en-fr"):
+        named(toy_run, tmp_path / "models" / direction, direction)
+    return tmp_path / "models"
+
+
+def test_directions_are_those_of_the_models_and_those_through_english(models: Path) -> None:
+    found = Catalogue.open([models]).directions()
+    assert {*found} == {Route("en", "de"), Route("de", "en"), Route("en", "fr"), Route("de", "fr", "en")}
+    assert str(found[-1]) == "de-fr (through en)"
+
+
+def test_a_model_is_loaded_once_and_when_it_is_needed(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+    load = Translator._loaded
+
+    def counted(path: Path, *how: Any) -> Translator:
+        loaded.append(path.name)
+        return load(path, *how)
+
+    monkeypatch.setattr(Translator, "_loaded", staticmethod(counted))
+    catalogue = Catalogue.open([models])
+    assert loaded == []
+    for _ in range(2):
+        translator = catalogue.translator("EN", "deu")
+        assert [one.text for one in translator.translate(["basa koti"])] == ["itok asab"]
+    assert loaded == ["en-de"]
+
+
+def test_a_relay_translates_twice_and_links_the_words_of_both_ends(models: Path) -> None:
+    relay = Catalogue.open([models]).translator("de", "fr")
+    assert isinstance(relay, Relay)
+    assert (relay.source_language, relay.through, relay.target_language) == ("de", "en", "fr")
+    texts = ["basa koti", "", "nemo ludu risa"]
+    found = relay.translate(texts, align=True, alternatives=1)
+    step = Translator.load(models / "en-de")
+    between = [one.text for one in step.translate(texts)]
+    assert [one.text for one in found] == [one.text for one in step.translate(between)]
+    assert [len(one.alternatives) for one in found] == [1, 0, 1]
+    alignment = found[2].alignment
+    assert alignment is not None
+    assert (alignment.source_text, alignment.target_text) == (texts[2], found[2].text)
+    assert "".join(relay.stream("basa koti")) == step.translate([between[0]], beam=1)[0].text
+    assert len(translate_document(relay, "basa koti\nnemo").translations) == 2
+    with pytest.raises(ConfigError, match="de-fr goes through en"):
+        relay.score(["a"], ["b"])
+
+
+def test_what_no_model_can_do_is_told_with_what_they_can(models: Path) -> None:
+    catalogue = Catalogue.open([models])
+    with pytest.raises(ConfigError, match=r"translates from it into en; there is de-en, en-de, en-fr, de-fr \(through"):
+        catalogue.translator("Italian", "en")
+    with pytest.raises(ConfigError, match="say which: --from en --to de"):
+        catalogue.translator("en", None)
+    assert catalogue.route(None, "en") == Route("de", "en")
+
+
+def test_models_are_looked_for_in_the_usual_places(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QKV_MODELS", "")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    package = tmp_path / "checkout" / "qkv" / "__init__.py"
+    monkeypatch.setattr(qkv, "__file__", str(package))
+    with pytest.raises(ConfigError, match="no model here: the project's repository has one"):
+        Catalogue.open().route("en", "de")
+    (tmp_path / "home" / "qkv").mkdir(parents=True)
+    shutil.copytree(models, tmp_path / "home" / "qkv" / "models", symlinks=True)
+    assert len(Catalogue.open().directions()) == 4
+    # What is not qkv's own checkout may have a folder of that name for something else.
+    package.parent.mkdir(parents=True)
+    (package.parent.parent / "models").symlink_to(models / "en-de")
+    assert Catalogue.open().directions()[0] == Route("de", "en")
+    (package.parent.parent / "pyproject.toml").touch()
+    assert Catalogue.open().directions()[0] == Route("en", "de")
+    monkeypatch.setenv("QKV_MODELS", f"{tmp_path / 'nothing'}:{models / 'en-fr'}")
+    assert Catalogue.open().directions()[0] == Route("en", "fr")
+
+
+def test_a_model_that_cannot_be_read_is_left_out(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (models / "de-en" / "config.json").write_text(json.dumps({"text": {"nothing": 1}}))
+    assert Route("de", "en") not in Catalogue.open([models]).directions()
+    assert "de-en is left out" in capsys.readouterr().err
+
+
+def test_translate_needs_no_run_where_there_are_models(models: Path, command: Command) -> None:
+    ran = command("translate", "--model", models, "--from", "en-GB", "--to", "German", given=b"basa koti\n")
+    assert (ran.code, ran.lines) == (0, ["itok asab"])
+    ran = command("translate", "--model", models, "--from", "de", "--to", "fr", given=b"basa koti\n")
+    assert (ran.code, len(ran.lines)) == (0, 1)
+    assert "de-fr (through en)" in ran.err
+    ran = command("translate", "--model", models, "--from", "de", "--to", "it", given=b"basa\n")
+    assert (ran.code, "there is de-en, en-de, en-fr" in ran.err) == (2, True)
+    ran = command("translate", models / "en-de", "--to", "fr", given=b"basa\n")
+    assert (ran.code, "no model here translates into fr; there is en-de" in ran.err) == (2, True)
