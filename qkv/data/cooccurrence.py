@@ -36,10 +36,12 @@ class Cooccurrence:
         self._add(waiting)
 
     @classmethod
-    def of(cls, corpus: Corpus, vocabulary: int, *, pairs: int) -> Cooccurrence:
-        """Counts so many pairs of a corpus, drawn evenly from all of it."""
-        chosen = np.linspace(0, len(corpus) - 1, min(pairs, len(corpus)), dtype=np.int64)
-        return cls(vocabulary, [corpus.pair(int(number)) for number in chosen])
+    def of(cls, corpus: Corpus, vocabulary: int, *, pairs: int, among: Numbers | None = None) -> Cooccurrence:
+        """Counts so many pairs of a corpus, drawn evenly from all of it, or from those `among` it that are named."""
+        count = len(corpus) if among is None else len(among)
+        chosen = np.linspace(0, count - 1, min(pairs, count), dtype=np.int64)
+        numbers = chosen if among is None else among[chosen]
+        return cls(vocabulary, [corpus.pair(int(number)) for number in numbers])
 
     def dice(self, source: npt.NDArray[Any], target: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """How much two subwords belong together, from 0 to 1 (the one never stands without the other)."""

@@ -1,7 +1,8 @@
 """What a translation can need: of 37,000 subwords a sentence asks for a few hundred, and only those are looked at.
 
 For every subword of the source the subwords that it was seen with in translations, and the most frequent ones besides.
-What a sentence may have depends on it alone, so its neighbours in a batch change nothing.
+What a sentence may have depends on it alone, so its neighbours in a batch change nothing. Where a tag says which
+language is asked for, there is a table for each of them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from qkv.engines.arrays import load_array
 from qkv.errors import CheckpointError
 from qkv.search.engine import Floats, Integers
 
-_LIKELY, _FREQUENT = "shortlist.likely.npy", "shortlist.frequent.npy"
+_LIKELY, _FREQUENT, _TAGS = "shortlist.likely.npy", "shortlist.frequent.npy", "shortlist.tags.npy"
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,11 @@ class Shortlist:
     """Subwords to expect."""
 
     likely: NDArray[Any]
-    """For every subword of a source, a row of those that its translation may have."""
+    """In each table, for every subword of a source a row of those that its translation may have."""
     frequent: NDArray[Any]
     """Those that any translation may have."""
+    tags: tuple[int, ...] = ()
+    """What a source begins with that the table of the same number is for; none where there is one table for all."""
 
     @staticmethod
     def is_in(directory: Path) -> bool:
@@ -36,29 +39,38 @@ class Shortlist:
 
     @classmethod
     def load(cls, directory: Path, vocabulary: int) -> Shortlist:
-        likely = load_array(directory / _LIKELY, dimensions=2, kinds="u", below=vocabulary)
-        if len(likely) != vocabulary:
+        tagged = (directory / _TAGS).is_file()
+        likely = load_array(directory / _LIKELY, dimensions=2 + tagged, kinds="u", below=vocabulary)
+        frequent = load_array(directory / _FREQUENT, dimensions=1 + tagged, kinds="iu", below=vocabulary)
+        tags = load_array(directory / _TAGS, dimensions=1, kinds="iu", below=vocabulary).tolist() if tagged else []
+        if not tagged:
+            likely, frequent = likely[None], frequent[None]
+        if likely.shape[1] != vocabulary or (tagged and not len(tags) == len(likely) == len(frequent)):
             raise CheckpointError(
-                f"{directory / _LIKELY} is damaged: it has {len(likely)} rows for {vocabulary} subwords"
+                f"{directory / _LIKELY} is damaged: it has {likely.shape[1]} rows for {vocabulary} subwords"
             )
-        return cls(likely, load_array(directory / _FREQUENT, dimensions=1, kinds="iu", below=vocabulary))
+        return cls(likely, frequent, tuple(tags))
 
     def save(self, directory: Path) -> None:
-        np.save(directory / _LIKELY, self.likely, allow_pickle=False)
-        np.save(directory / _FREQUENT, self.frequent, allow_pickle=False)
+        tagged = bool(self.tags)
+        np.save(directory / _LIKELY, self.likely if tagged else self.likely[0], allow_pickle=False)
+        np.save(directory / _FREQUENT, self.frequent if tagged else self.frequent[0], allow_pickle=False)
+        if tagged:
+            np.save(directory / _TAGS, np.array(self.tags), allow_pickle=False)
 
     def of(self, sources: Sequence[Sequence[int]], wanted: Sequence[Collection[int]]) -> tuple[Integers, Floats]:
         """All that these sentences may have, in rising order; and for each, zero where it may and else -∞.
 
         What one wants, for each or for none, is its own: its neighbours' translations are what they are without it.
         """
-        every = np.zeros((len(sources), len(self.likely)), bool)
-        every[:, self.frequent] = True
+        every = np.zeros((len(sources), self.likely.shape[1]), bool)
         for allowed, some in zip(every, wanted, strict=False):
             allowed[[*some]] = True
         for allowed, source in zip(every, sources, strict=True):
+            table = self.tags.index(source[0]) if self.tags else 0
+            allowed[self.frequent[table]] = True
             # What was copied as it is needs no translation.
             allowed[source] = True
-            allowed[self.likely[source]] = True
+            allowed[self.likely[table][source]] = True
         tokens_V = np.flatnonzero(every.any(axis=0))
         return tokens_V, np.where(every[:, tokens_V], np.float32(0), np.float32(-np.inf))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qkv.data.cooccurrence import Cooccurrence
 from qkv.data.corpus import Corpus
@@ -31,6 +32,24 @@ def learn_shortlist(
     """
     sizes = shortlist_sizes(vocabulary)
     likely, frequent = sizes[0] if likely is None else likely, sizes[1] if frequent is None else frequent
-    known = Cooccurrence.of(corpus, vocabulary, pairs=_PAIRS)
-    rows = known.likely(likely, missing=end).astype(np.uint32)
-    return Shortlist(rows, np.union1d(known.frequent(frequent), [end]))
+    by_tag = _by_tag(corpus)
+    tables = [Cooccurrence.of(corpus, vocabulary, pairs=_PAIRS, among=among) for among in by_tag.values()]
+    dtype = np.min_scalar_type(vocabulary - 1)
+    most = [np.union1d(known.frequent(frequent), [end]) for known in tables]
+    longest = max(map(len, most))
+    return Shortlist(
+        np.stack([known.likely(likely, missing=end).astype(dtype) for known in tables]),
+        np.stack([np.pad(some, (0, longest - len(some)), constant_values=end) for some in most]),
+        tuple(tag for tag in by_tag if tag is not None),
+    )
+
+
+def _by_tag(corpus: Corpus) -> dict[int | None, NDArray[np.int64] | None]:
+    """The pairs behind each tag of a language; where there are no tags, all of them."""
+    found: dict[int | None, list[NDArray[np.int64]]] = {}
+    first = 0
+    languages = {stretch.direction.partition("-")[2] for stretch in corpus.stretches}
+    for stretch in corpus.stretches if len(languages) > 1 else ():
+        found.setdefault(stretch.tags[0], []).append(np.arange(first, first + stretch.pairs))
+        first += stretch.pairs
+    return {tag: np.concatenate(some) for tag, some in found.items()} or {None: None}

@@ -26,7 +26,7 @@ SOURCES = [[5, 6, 7, END], [8, END], [9, 5, 6, 30, 8, 11, END], [4, 21, END], [3
 HEADS = [(0, 1), (1, 0)]
 
 SHORT = Shortlist(
-    np.random.default_rng(4).integers(END, VOCABULARY, (VOCABULARY, 3)).astype(np.uint32), np.array([END, 5, 9])
+    np.random.default_rng(4).integers(END, VOCABULARY, (1, VOCABULARY, 3)).astype(np.uint32), np.array([[END, 5, 9]])
 )
 
 
@@ -134,7 +134,7 @@ def test_a_shortlist_is_the_sentences_own_and_its_probabilities_sum_to_one(short
     whole, _ = plain.step(np.full(5, BEGIN), plain.start(SOURCES))
     gain_RV, expected_RV = continuations.everything(), whole.everything()
     for source, own, gain_V, expected_V in zip(SOURCES, wanted, gain_RV, expected_RV, strict=True):
-        allowed = sorted({5, 9, *own, *source, *SHORT.likely[source].ravel().tolist()})
+        allowed = sorted({5, 9, *own, *source, *SHORT.likely[0, source].ravel().tolist()})
         assert np.flatnonzero(gain_V > -np.inf).tolist() == allowed
         renormalised = expected_V[allowed] - np.log(np.exp(expected_V[allowed]).sum())
         np.testing.assert_allclose(gain_V[allowed], renormalised, atol=1e-4)

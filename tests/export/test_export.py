@@ -134,7 +134,7 @@ def test_arrays_that_do_not_fit_are_told(changed: Path) -> None:
 
 def test_a_shortlist_of_words_that_do_not_exist_is_told(changed: Path) -> None:
     likely = np.load(changed / "shortlist.likely.npy")
-    np.save(changed / "shortlist.likely.npy", likely + 100_000)
+    np.save(changed / "shortlist.likely.npy", likely.astype(np.uint32) + 100_000)
     vouched_for(changed)
     with pytest.raises(CheckpointError, match="is damaged"):
         Translator.load(changed)

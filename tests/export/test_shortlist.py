@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from qkv.data.corpus import Corpus, CorpusWriter
+from qkv.data.corpus import Corpus, CorpusWriter, Stretch
+from qkv.engines.shortlist import Shortlist
 from qkv.export.shortlist import learn_shortlist
 
 VOCABULARY, END = 60, 2
@@ -24,7 +25,28 @@ def corpus(folder: Path) -> Corpus:
 
 def test_the_likeliest_translation_comes_first(tmp_path: Path) -> None:
     found = learn_shortlist(corpus(tmp_path), VOCABULARY, end=END, likely=3, frequent=1)
-    assert found.likely[10:30, 0].tolist() == [*range(40, 60)]
-    assert found.frequent.tolist() == [END, 5]
+    assert found.likely[0, 10:30, 0].tolist() == [*range(40, 60)]
+    assert found.frequent.tolist() == [[END, 5]]
     # Of what was never seen nothing is known.
-    assert found.likely[50].tolist() == [END] * 3
+    assert found.likely[0, 50].tolist() == [END] * 3
+
+
+def test_each_language_that_is_asked_for_has_a_table_of_its_own(tmp_path: Path) -> None:
+    """Words of 10 to 19 are translated by those ten above them behind tag 6, and by those twenty above behind tag 7."""
+    random = np.random.default_rng(1)
+    with CorpusWriter(tmp_path, "train", vocabulary=VOCABULARY) as writer:
+        for number, (tag, direction) in enumerate(((6, "en-de"), (7, "en-fr"))):
+            for line in range(300):
+                source = random.integers(10, 20, 4)
+                writer.append([tag, *source.tolist()], (source + 10 * (number + 1)).tolist(), line)
+            writer.note(Stretch(direction, number * 300, 300, 300, turned=False, tags=(tag,)))
+    found = learn_shortlist(Corpus.open(tmp_path, "train"), VOCABULARY, end=END, likely=2, frequent=2)
+    assert found.tags == (6, 7)
+    assert found.likely[:, 10:20, 0].tolist() == [[*range(20, 30)], [*range(30, 40)]]
+    assert found.likely.dtype == np.uint8
+    found.save(tmp_path)
+    again = Shortlist.load(tmp_path, VOCABULARY)
+    for tag, others in ((6, range(30, 40)), (7, range(20, 30))):
+        tokens, _ = again.of([[tag, 10, 11, END]], wanted=[[9]])
+        assert {9, 10, 11, END, tag} <= {*tokens.tolist()}
+        assert not {*tokens.tolist()} & {*others}
