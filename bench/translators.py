@@ -96,8 +96,8 @@ class Weights:
 
 def _write_vocabulary_map(path: Path, shortlist: Any) -> None:
     """The same shortlist as CTranslate2 reads it: what may always come, then for each token what may come of it."""
-    rows = [("", shortlist.frequent.tolist())]
-    rows += [(str(token), sorted({token, *likely})) for token, likely in enumerate(shortlist.likely.tolist())]
+    rows = [("", shortlist.frequent[0].tolist())]
+    rows += [(str(token), sorted({token, *likely})) for token, likely in enumerate(shortlist.likely[0].tolist())]
     path.write_text("".join(f"{token}\t{' '.join(map(str, some))}\n" for token, some in rows), encoding="utf-8")
 
 

@@ -20,7 +20,7 @@ from qkv.commands.arguments import (
     time_argument,
 )
 from qkv.commands.evaluate import add_evaluate
-from qkv.commands.export import add_export
+from qkv.commands.export import add_card, add_export
 from qkv.commands.fetch import add_fetch
 from qkv.commands.parcel import add_pack, add_unpack
 from qkv.commands.reproduce import add_reproduce
@@ -114,6 +114,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_serve,
         add_evaluate,
         add_export,
+        add_card,
         add_fetch,
         add_reproduce,
         _add_plot,

@@ -54,6 +54,7 @@ MAY_IMPORT = {
     ),
     "qkv.convert": "errors config",
     "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
+    "qkv.export.card": "errors storage config recipes text checkpoint prepare",
     "qkv.plot": "errors",
     "qkv.serve": "qkv errors progress storage text.cleaning text.glossary translate",
     "qkv.commands": (
