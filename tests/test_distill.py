@@ -24,11 +24,13 @@ from qkv.config import DataConfig
 from qkv.distill import Distilling, distill
 from qkv.distill.data import fault
 from qkv.distill.parts import Parts, Taught
+from qkv.distill.request import Lesson, Teacher
+from qkv.distill.teaching import load_teacher, translate_sources
 from qkv.errors import ConfigError
 from qkv.evaluate.scores import sentence_bleu
 from qkv.prepare import Prepared, prepare
 from qkv.prepare.directory import MANIFEST
-from qkv.training import train_prepared
+from qkv.training import train, train_prepared
 from tests import toy
 from tests.toy import QUICK, Command
 
@@ -375,3 +377,25 @@ def test_damaged_data_is_told_before_anything_is_translated(few: Path, toy_run: 
     with pytest.raises(qkv.QkvError, match="is not what was written"):
         distill(toy_run, tmp_path / "data", tmp_path / "student", BRIEF)
     assert not (tmp_path / "student" / "translations").exists()
+
+
+def test_a_teacher_of_several_directions_is_asked_for_each(tmp_path: Path) -> None:
+    toy.write_tsv(tmp_path / "a.en-de.tsv", PAIRS[:60])
+    toy.write_tsv(tmp_path / "b.en-fr.tsv", PAIRS[60:])
+    mix = tmp_path / "mix.toml"
+    mix.write_text(
+        'directions = ["en-de", "en-fr"]\n'
+        'corpus = [{files = ["a.en-de.tsv"]}, {files = ["b.en-fr.tsv"], domain = "talks"}]\n'
+    )
+    train([mix], tmp_path / "run", QUICK.with_changes(text={"vocabulary": 340}))
+    lesson = Lesson(Teacher.open(tmp_path / "run"), Prepared.open(tmp_path / "run" / "data"), Distilling(beam=1))
+    translator = load_teacher(lesson, "cpu")
+    parts = Parts(tmp_path / "parts", "asked", lesson.sources)
+    # A part has sentences of both stretches.
+    assert translate_sources(lesson, translator, parts, lesson.sources, None)
+    ((_, taught),) = parts.read()
+    sources = [translator.tokenizer.decode(lesson.corpus.pair(number)[0]) for number in range(lesson.sources)]
+    first = lesson.corpus.stretches[0].pairs
+    asked = translator.between("en", "de"), translator.between("en", "fr", domain="talks")
+    expected = [*asked[0].translate(sources[:first], beam=1), *asked[1].translate(sources[first:], beam=1)]
+    assert [one.text for one in taught] == [one.text for one in expected]

@@ -98,6 +98,18 @@ class Corpus:
         stretches: tuple[Stretch, ...] = _describe(directory, name)["stretches"]
         return stretches
 
+    def by_stretch(self, numbers: range) -> list[tuple[range, Stretch | None]]:
+        """Numbers of pairs that follow one another, parted by the stretches they are of."""
+        if not self.stretches:
+            return [(numbers, None)]
+        found: list[tuple[range, Stretch | None]] = []
+        first = 0
+        for stretch in self.stretches:
+            inside = range(max(first, numbers.start), min(first + stretch.pairs, numbers.stop))
+            found += [(inside, stretch)] if inside else []
+            first += stretch.pairs
+        return found
+
     def __len__(self) -> int:
         return len(self.lines)
 

@@ -6,12 +6,14 @@ import time
 
 import torch
 
+from qkv.data.corpus import Stretch
 from qkv.devices import choose_device, choose_precision
 from qkv.distill.parts import Parts, Taught
 from qkv.distill.request import Lesson
 from qkv.errors import ConfigError
 from qkv.evaluate.scores import sentence_bleu
 from qkv.progress import Progress
+from qkv.text.languages import Direction
 from qkv.translate import Translation, Translator
 
 _CAUTION = 1.5
@@ -29,6 +31,8 @@ def load_teacher(lesson: Lesson, device: str) -> Translator:
             f"{prepared.directory} was prepared with another tokenizer than {teacher} was trained with; "
             f"`qkv prepare --tokenizer {teacher / 'tokenizer.model'}` prepares it with that one"
         )
+    if lesson.cuts > 1 and lesson.corpus.stretches:
+        raise ConfigError(f"{prepared.directory} is a mix that was cut in several ways; prepare it with one to distill")
     longest = int(lesson.corpus.source_lengths().max())
     if longest >= translator.longest_source:
         raise ConfigError(
@@ -50,17 +54,27 @@ def translate_sources(lesson: Lesson, translator: Translator, parts: Parts, size
             if deadline is not None and begun + _CAUTION * slowest >= deadline:
                 return False
             pairs = [corpus.pair(number) for number in numbers]
-            translations = translator.translate(
-                [decode(source) for source, _ in pairs],
-                beam=lesson.distilling.beam,
-                length_penalty=lesson.length_penalty,
-                alternatives=lesson.distilling.n_best_by_bleu - 1,
-                progress=progress.advance,
-            )
+            translations = []
+            for some, stretch in corpus.by_stretch(numbers):
+                translations += _asked_as(stretch, translator).translate(
+                    [decode(pairs[number - numbers.start][0]) for number in some],
+                    beam=lesson.distilling.beam,
+                    length_penalty=lesson.length_penalty,
+                    alternatives=lesson.distilling.n_best_by_bleu - 1,
+                    progress=progress.advance,
+                )
             references = [decode(lesson.turned(target)) for _, target in pairs]
             parts.write(numbers.start, [*map(_chosen, translations, references)])
             slowest = max(slowest, time.monotonic() - begun)
     return True
+
+
+def _asked_as(stretch: Stretch | None, translator: Translator) -> Translator:
+    """The translator of a stretch's direction, and of its kind of text."""
+    if stretch is None or not stretch.direction:
+        return translator
+    domains = [translator.tokenizer.domain_of(tag) for tag in stretch.tags]
+    return translator.between(*Direction.parse(stretch.direction), domain=next(filter(None, domains), None))
 
 
 def _chosen(translation: Translation, reference: str) -> Taught:

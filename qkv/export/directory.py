@@ -36,7 +36,7 @@ from qkv.manifest import write_manifest
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
 from qkv.storage import replacing_directory
-from qkv.text.subwords import Tokenizer
+from qkv.text.subwords import Tokenizer, target_tags
 
 _BESIDE_WEIGHTS = 1 << 22
 """Bytes of an exported model that are no weights, about."""
@@ -55,8 +55,9 @@ def export(run: Path, output: Path, *, precision: str, shortlist: bool = True, d
         if loaded.looks is None:
             loaded = loaded._replace(looks=learn_looks(loaded, prepared.corpus("train"), prepared.corpus("valid")))
         if shortlist:
-            end = loaded.tokenizer.end
-            expected = learn_shortlist(prepared.corpus("train"), loaded.tokenizer.size, end=end)
+            tokenizer = loaded.tokenizer
+            tags = target_tags(loaded.config.text, tokenizer)
+            expected = learn_shortlist(prepared.corpus("train"), tokenizer.size, end=tokenizer.end, tags=tags)
     write_exported(output, loaded, precision=precision, shortlist=expected)
 
 

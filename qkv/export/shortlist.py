@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import NDArray
 
 from qkv.data.cooccurrence import Cooccurrence
 from qkv.data.corpus import Corpus
@@ -24,32 +25,28 @@ def shortlist_sizes(vocabulary: int) -> tuple[int, int]:
 
 
 def learn_shortlist(
-    corpus: Corpus, vocabulary: int, *, end: int, likely: int | None = None, frequent: int | None = None
+    corpus: Corpus,
+    vocabulary: int,
+    *,
+    end: int,
+    tags: Sequence[int] = (),
+    likely: int | None = None,
+    frequent: int | None = None,
 ) -> Shortlist:
     """The `likely` most likely translations of every subword, and the `frequent` most frequent subwords of targets.
 
-    The end may be written whatever the source says.
+    The end may be written whatever the source says. Where sources begin with tags of languages, each tag has a table.
     """
     sizes = shortlist_sizes(vocabulary)
     likely, frequent = sizes[0] if likely is None else likely, sizes[1] if frequent is None else frequent
-    by_tag = _by_tag(corpus)
-    tables = [Cooccurrence.of(corpus, vocabulary, pairs=_PAIRS, among=among) for among in by_tag.values()]
+    first = corpus.source_ids[np.minimum(corpus.source_offsets[:-1], len(corpus.source_ids) - 1)]
+    behind = [np.flatnonzero(first == tag) for tag in tags] or [np.arange(len(corpus))]
+    tables = [Cooccurrence.of(corpus, vocabulary, pairs=_PAIRS, among=among) for among in behind]
     dtype = np.min_scalar_type(vocabulary - 1)
     most = [np.union1d(known.frequent(frequent), [end]) for known in tables]
     longest = max(map(len, most))
     return Shortlist(
         np.stack([known.likely(likely, missing=end).astype(dtype) for known in tables]),
         np.stack([np.pad(some, (0, longest - len(some)), constant_values=end) for some in most]),
-        tuple(tag for tag in by_tag if tag is not None),
+        tuple(tags),
     )
-
-
-def _by_tag(corpus: Corpus) -> dict[int | None, NDArray[np.int64] | None]:
-    """The pairs behind each tag of a language; where there are no tags, all of them."""
-    found: dict[int | None, list[NDArray[np.int64]]] = {}
-    first = 0
-    languages = {stretch.direction.partition("-")[2] for stretch in corpus.stretches}
-    for stretch in corpus.stretches if len(languages) > 1 else ():
-        found.setdefault(stretch.tags[0], []).append(np.arange(first, first + stretch.pairs))
-        first += stretch.pairs
-    return {tag: np.concatenate(some) for tag, some in found.items()} or {None: None}

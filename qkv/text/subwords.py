@@ -117,10 +117,14 @@ class Tokenizer:
         """The control symbol that says what kind of text it is."""
         index = int(self._processor.piece_to_id(f"<domain:{name}>"))
         if index not in self._controls:
-            pieces = [self._processor.id_to_piece(index) for index in sorted(self._controls)]
-            known = ", ".join(piece[8:-1] for piece in pieces if piece.startswith("<domain:")) or "none"
+            known = ", ".join(filter(None, map(self.domain_of, sorted(self._controls)))) or "none"
             raise ConfigError(f"the vocabulary has no tag for the domain {name!r}; it has: {known}")
         return index
+
+    def domain_of(self, token: int) -> str | None:
+        """The domain whose symbol this is, if it is one's."""
+        piece = self.piece(token)
+        return piece[8:-1] if token in self._controls and piece.startswith("<domain:") else None
 
     @property
     def languages(self) -> list[str]:
@@ -249,6 +253,12 @@ def tagged_languages(config: TextConfig) -> list[str]:
     given = [config.source_language, config.target_language]
     given += [language for direction in parse_directions(config.directions) for language in direction]
     return list(dict.fromkeys(language for language in given if language is not None))
+
+
+def target_tags(config: TextConfig, tokenizer: Tokenizer) -> list[int]:
+    """What the sources of a model begin with: a tag for each language it writes, where there are several directions."""
+    targets = dict.fromkeys(direction.target for direction in parse_directions(config.directions))
+    return [tokenizer.tag(target) for target in targets]
 
 
 def require_learnable(config: TextConfig) -> list[str]:
