@@ -80,7 +80,7 @@ def _training(run: RunDirectory, facts: Facts) -> Iterator[str]:
     yield from (
         "## Training",
         "",
-        f"{last['step']:,} steps, {last['epoch']:.1f} times through the data, in {last['seconds'] / 60:.1f} minutes on "
+        f"{last['step']:,} steps, {last['epoch']:.2g} times through the data, in {last['seconds'] / 60:.1f} minutes on "
         f"{facts.hardware}, with qkv at commit {facts.commit}.",
         "",
     )
