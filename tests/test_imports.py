@@ -56,6 +56,7 @@ MAY_IMPORT = {
     "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
     "qkv.export.card": "errors storage config recipes text checkpoint prepare",
     "qkv.plot": "errors",
+    "qkv.files": "errors",
     "qkv.serve": "qkv errors progress storage text.cleaning text.glossary translate",
     "qkv.commands": (
         "errors storage progress config text prepare engines export translate evaluate fetch reproduce parcel serve"
@@ -92,6 +93,7 @@ WITHOUT_TORCH = [
     "qkv.reproduce.report",
     "qkv.parcel.data",
     "qkv.plot",
+    "qkv.files",
     "qkv.serve",
     "qkv.commands",
     "qkv.cli",

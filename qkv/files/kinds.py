@@ -1,0 +1,47 @@
+"""The table of formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import NamedTuple
+
+from qkv.errors import ConfigError
+from qkv.files.html import translate_html
+from qkv.files.plain import translate_text
+from qkv.files.reading import Asked
+
+
+class Kind(NamedTuple):
+    """A format: what its files are called, and how one is translated."""
+
+    name: str
+    extensions: tuple[str, ...]
+    media_type: str
+    translate: Callable[[bytes, Asked], bytes]
+
+
+_KINDS = (
+    Kind("plain text", (".txt",), "text/plain", translate_text),
+    Kind("HTML", (".html", ".htm", ".xhtml"), "text/html", translate_html),
+)
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Every format there is."""
+    return _KINDS
+
+
+def kind_of(name: str) -> Kind | None:
+    """The format of a file by its name, `report.docx`, or by its extension alone, `.docx` or `docx`."""
+    extension = (PurePath(name).suffix or f".{name.lstrip('.')}").lower()
+    return next((kind for kind in _KINDS if extension in kind.extensions), None)
+
+
+def require_kind(name: str) -> Kind:
+    """The same, where there must be one."""
+    kind = kind_of(name)
+    if kind is None:
+        known = ", ".join(extension for kind in _KINDS for extension in kind.extensions)
+        raise ConfigError(f"{name}: files of this kind cannot be translated; there are {known}")
+    return kind
