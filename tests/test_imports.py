@@ -59,7 +59,8 @@ MAY_IMPORT = {
     "qkv.files": "errors",
     "qkv.serve": "qkv errors progress storage text.cleaning text.glossary translate",
     "qkv.commands": (
-        "errors storage progress config text prepare engines export translate evaluate fetch reproduce parcel serve"
+        "errors storage progress config text prepare engines export translate evaluate fetch reproduce parcel "
+        "files serve"
     ),
     "qkv.cli": (
         "qkv errors storage progress config recipes checkpoint prepare training distill fetch reproduce plot commands"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from qkv.commands.arguments import Commands, line_arguments, require_together, search_arguments
+from qkv.commands.files import extensions, models_and_files, require_files, translate_files
 from qkv.commands.lines import helpings, input_lines, one_line, open_output, values
 from qkv.commands.models import load_any, model_arguments
 from qkv.errors import ConfigError, RuleError, TextError
@@ -31,11 +32,16 @@ _OF_USE_ONLY_WITH = {
     ("mbr",): ("samples",),
     ("rerank",): ("weight", "backward"),
     ("document",): ("tags",),
+    ("file",): ("again",),
 }
 """Options that say how, by those that say what."""
 
 _NOT_WITH = {
     "stream": ("n_best", "scores", "json", "sample", "mbr", "rerank", "beam", "length_penalty", "glossary", "keep"),
+    "file": (
+        *("n_best", "scores", "json", "stream", "prefix", "prefixes", "document", "tags", "input", "sample", "mbr"),
+        *("rerank",),
+    ),
     "document": ("n_best", "scores", "json", "stream", "prefix", "prefixes"),
     "mbr": ("sample", "rerank"),
     "sample": ("rerank",),
@@ -64,6 +70,8 @@ def add_translate(commands: Commands[Any]) -> None:
         "  qkv translate run/ --rerank backwards/ --weight 0.3 < in.en\n"
         "  qkv translate run/ --document < report.txt          lines are paragraphs, however long\n"
         "  qkv translate run/ --document --tags < page.html    tags go where their words went\n"
+        "  qkv translate run/ --file report.docx --to fr       writes report.fr.docx\n"
+        "  qkv translate run/ site/ --to fr                    every page of a folder, to site.fr/\n"
         "  qkv translate run/ --stream                         each translation is shown as it grows",
     )
     model_arguments(parser)
@@ -89,6 +97,17 @@ def add_translate(commands: Commands[Any]) -> None:
     long = parser.add_argument_group("text of any length")
     long.add_argument("--document", action="store_true", help="lines are paragraphs: each is split into sentences")
     long.add_argument("--tags", action="store_true", help="carry inline tags, <b>…</b>, to where their words went")
+    files = parser.add_argument_group("files")
+    files.add_argument(
+        "--file",
+        nargs="+",
+        type=Path,
+        metavar="PATH",
+        help="files, or folders of them, that are translated as they are: " + ", ".join(extensions()),
+    )
+    files.add_argument(
+        "--again", action="store_true", help="translate what is translated already: files, and entries of .po and .xlf"
+    )
     drawn = parser.add_argument_group("drawing")
     drawn.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
     drawn.add_argument(
@@ -110,16 +129,23 @@ def add_translate(commands: Commands[Any]) -> None:
 
 
 def _translate(options: argparse.Namespace) -> None:
+    if options.target_language and not options.file:
+        options.directories, options.file = models_and_files(options.directories)
     require_together(options, of_use_only_with=_OF_USE_ONLY_WITH, not_with=_NOT_WITH)
     if options.n_best is not None and options.n_best < 1:
         raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
-    lines = input_lines(options)
+    lines = input_lines(options) if not options.file else iter(())
     prefixes = _prefixes(options)
     terms = _terms(options)
     # What was typed wrong is told before anything is loaded.
     _controls(options)
     _sampling(options)
+    if options.file:
+        require_files(options.file)
     translator = load_any(options)
+    if options.file:
+        translate_files(translator, options, _how(options), terms)
+        return
     if options.stream:
         show = _stream(translator, options)
     else:

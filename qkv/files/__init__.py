@@ -6,7 +6,7 @@ from qkv.files.kinds import Kind, kind_of, kinds, require_kind
 from qkv.files.reading import Asked
 from qkv.files.segments import Translate, refused
 
-__all__ = ["Kind", "Translate", "kind_of", "kinds", "require_kind", "translate_file"]
+__all__ = ["MOST_BYTES", "Kind", "Translate", "kind_of", "kinds", "require_kind", "translate_file"]
 
 MOST_BYTES = 64 << 20
 """The largest file that is read."""

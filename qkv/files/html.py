@@ -22,8 +22,8 @@ _BLOCKS = names(
     "address article aside audio base blockquote body button canvas caption center col colgroup datalist dd details "
     "dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup "
     "hr html iframe legend li link main map menu meta nav noframes noscript object ol optgroup option p param pre "
-    "script search section select source style summary table tbody td template textarea tfoot th thead title tr track ul "
-    "video"
+    "script search section select source style summary table tbody td template textarea tfoot th thead title tr "
+    "track ul video"
 )
 _LEFT_ALONE = names("script style code pre kbd samp var tt svg math textarea xmp iframe noembed noframes")
 _ENDED_BY = {

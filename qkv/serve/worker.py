@@ -26,10 +26,8 @@ from qkv.serve.room import How, Job, Room
 from qkv.serve.settings import Settings
 from qkv.serve.telling import LOG, begin_telling
 from qkv.text.glossary import Entry, Glossary
-from qkv.translate import Parted, Terms, Translation, Translator, part, terms_of
+from qkv.translate import COMMONLY_KEPT, Parted, Terms, Translation, Translator, part, terms_of
 
-_KEPT = ("placeholders", "urls", "e-mails")
-"""What comes out of a translation as it went in."""
 _STREAMS = 2
 """Translations that grow before somebody's eyes at a time."""
 
@@ -191,7 +189,7 @@ def _prepared(translator: Translator, order: Order) -> list[Prepared]:
     result = []
     for text in order.texts:
         parted = part(translator, text, language=order.source, markup=order.markup, untouched=order.untouched)
-        terms = [terms_of(sentence, glossary=glossary, keep=_KEPT) for sentence in parted.sentences]
+        terms = [terms_of(sentence, glossary=glossary, keep=COMMONLY_KEPT) for sentence in parted.sentences]
         result.append(
             Prepared(
                 parted,

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from qkv.text.protect import find
 from qkv.text.tags import Tag, Tagged, is_stray
 from qkv.text.words import Span, words
 
@@ -23,6 +24,7 @@ Alignment = Iterable[tuple[Span, Span]]
 """Parts of the plain source, and the parts of the translation that they became."""
 
 _WORD = re.compile(r"\S+")
+_WHOLE = ("placeholder", "url", "e-mail")
 _NOWHERE = Span(0, 0)
 
 
@@ -53,7 +55,7 @@ def _aligned_units(
     tagged: Tagged, translation: str, alignment: Alignment
 ) -> tuple[list[Span], list[Span], list[list[Span]]]:
     """The words of both sides, cut where a tag stands inside one, and for each of the source the runs it became."""
-    source, target = words(tagged.plain), words(translation)
+    source, target = _unbroken(tagged.plain), _unbroken(translation)
     runs: list[list[Span]] = [[] for _ in source]
     source_edges, target_edges = _edges(source), _edges(target)
     for one, other in alignment:
@@ -64,6 +66,23 @@ def _aligned_units(
     cuts = _cuts_inside(source, tagged.tags)
     copies = _copies(tagged.plain, translation, source, target, runs, cuts)
     return _cut(source, target, runs, cuts, copies)
+
+
+def _unbroken(text: str) -> list[Span]:
+    """The words of a text; a placeholder or an address is one, for a tag inside it would break it."""
+    kept = [one.span for one in find(text, kinds=_WHOLE)]
+    result: list[Span] = []
+    place = 0
+    for word in words(text):
+        while place < len(kept) and kept[place].end <= word.start:
+            place += 1
+        if place < len(kept) and kept[place].start < word.end:
+            word = Span(min(word.start, kept[place].start), max(word.end, kept[place].end))
+        if result and word.start < result[-1].end:
+            before = result.pop()
+            word = Span(before.start, max(before.end, word.end))
+        result.append(word)
+    return result
 
 
 def _edges(spans: Sequence[Span]) -> tuple[list[int], list[int]]:

@@ -2,15 +2,16 @@
 
 from qkv.search.sample import Sampling
 from qkv.translate.catalogue import Catalogue, Route
-from qkv.translate.document import Document, Markup, Parted, part, translate_document
+from qkv.translate.document import Document, Markup, Parted, part, translate_document, translate_documents
 from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
 from qkv.translate.relay import Relay
 from qkv.translate.stream import Stream
-from qkv.translate.terms import terms_of
+from qkv.translate.terms import COMMONLY_KEPT, terms_of
 from qkv.translate.translation import Translation
 from qkv.translate.translator import Translator
 
 __all__ = [
+    "COMMONLY_KEPT",
     "Catalogue",
     "Controls",
     "Document",
@@ -29,4 +30,5 @@ __all__ = [
     "part",
     "terms_of",
     "translate_document",
+    "translate_documents",
 ]

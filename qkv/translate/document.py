@@ -6,6 +6,7 @@ words that their words became.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -106,15 +107,40 @@ def translate_document(
     With `tags`, inline tags are carried to where their words went. `terms` says what the translation of each sentence
     has to keep to.
     """
-    parted = part(translator, text, language=language, markup="tags" if tags else "none")
-    translations = translator.translate(
-        parted.sentences,
-        align=parted.aligned,
-        terms=None if terms is None else [terms(sentence) for sentence in parted.sentences],
-        progress=progress,
-        **how,
+    markup: Markup = "tags" if tags else "none"
+    (document,) = translate_documents(
+        translator, [text], language=language, markup=markup, terms=terms, progress=progress, **how
     )
-    return Document(parted.joined(translations), parted.sentences, tuple(translations))
+    return document
+
+
+def translate_documents(
+    translator: Translator | Relay,
+    texts: Sequence[str],
+    *,
+    language: str | None = None,
+    markup: Markup = "none",
+    terms: Callable[[str], Terms] | None = None,
+    progress: Callable[[int], None] | None = None,
+    **how: Any,
+) -> list[Document]:
+    """The same of several texts, whose sentences are translated together."""
+    parted = [part(translator, text, language=language, markup=markup) for text in texts]
+    sentences = [sentence for one in parted for sentence in one.sentences]
+    translations = iter(
+        translator.translate(
+            sentences,
+            align=any(one.aligned for one in parted),
+            terms=None if terms is None else [terms(sentence) for sentence in sentences],
+            progress=progress,
+            **how,
+        )
+    )
+    documents = []
+    for one in parted:
+        own = tuple(itertools.islice(translations, len(one.sentences)))
+        documents.append(Document(one.joined(own), one.sentences, own))
+    return documents
 
 
 def _links(pieces: Pieces, translations: Sequence[Translation]) -> list[tuple[Span, Span]]:

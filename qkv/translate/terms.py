@@ -26,6 +26,9 @@ KEPT = {
 }
 """What can be kept as it is, and what `text.protect` calls it."""
 
+COMMONLY_KEPT = ("placeholders", "urls", "e-mails")
+"""What comes out of a translation as it went in, where nobody says otherwise."""
+
 # What may stand right before a word: a term is written otherwise behind it than behind a space.
 _OPENERS = "(\"'’«„“-/"
 _TAKEN = "\ufffc"

@@ -165,3 +165,15 @@ def test_elements_that_never_end_take_no_time() -> None:
     begun = time.monotonic()
     assert take_tags("<x>" * 100_000, whole=["x"]).plain == ""
     assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("kept", ["{name}", "%(user)s", "https://a.org/b?c=d", "you@example.org", "{{a.b}}", "__x__"])
+def test_no_tag_comes_to_stand_inside_a_placeholder_or_an_address(kept: str) -> None:
+    tagged = take_tags(f"a <b>b</b> c {kept} d")
+    translation = f"x {kept} y"
+    length = len(translation)
+    for start in range(length):
+        for end in range(start + 1, length + 1):
+            placed = put_tags(translation, tagged, [(Span(2, 3), Span(start, end))])
+            assert kept in placed
+            assert placed.replace("<b>", "").replace("</b>", "") == translation

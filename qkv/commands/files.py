@@ -1,0 +1,185 @@
+"""Files and folders, translated as they are: `qkv translate run/ --file site/ --to fr`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from qkv.errors import ConfigError, FullDiskError, QkvError, TextError
+from qkv.files import MOST_BYTES, kind_of, kinds, require_kind, translate_file
+from qkv.progress import Progress, tell
+from qkv.storage import explained, read_regular, write_atomically
+
+if TYPE_CHECKING:
+    from qkv.translate import Relay, Terms, Translator
+
+_QUOTED = 40
+_IN_EVERY_MODEL = "config.json"
+
+
+class _Work(NamedTuple):
+    source: Path
+    target: Path
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it was translated since it last changed; a file is there only when it is whole."""
+        return self.target.exists() and self.target.stat().st_mtime_ns >= self.source.stat().st_mtime_ns
+
+
+def extensions() -> list[str]:
+    """Of all files that can be translated."""
+    return [extension for kind in kinds() for extension in kind.extensions]
+
+
+def models_and_files(paths: Sequence[Path]) -> tuple[list[Path], list[Path] | None]:
+    """Which of the names that were given are models, and which are files or folders to translate."""
+    files = [path for path in paths if path.exists() and not (path / _IN_EVERY_MODEL).exists()]
+    models = [path for path in paths if path not in files]
+    return models, files or None
+
+
+def require_files(paths: Sequence[Path]) -> None:
+    """Refuses what cannot be translated before anything is loaded."""
+    for path in paths:
+        if not path.exists():
+            raise ConfigError(f"there is no file or folder {path}; --file takes the names of some")
+        if not path.is_dir():
+            require_kind(path.name)
+
+
+def translate_files(
+    translator: Translator | Relay, options: argparse.Namespace, how: dict[str, Any], terms: Callable[[str], Terms] | None
+) -> None:
+    """Translates every file; one that cannot be is told of at the end, and stops no others."""
+    target = _target(translator, options)
+    works = [*_works(options, target)]
+    waiting = [work for work in works if options.again or not work.is_done]
+    if len(waiting) < len(works):
+        tell(f"qkv: {len(works) - len(waiting):,} of {len(works):,} files are there already; --again makes them anew")
+    failures = []
+    with Progress("translating", total=len(waiting), unit="files") as progress:
+        for work in waiting:
+            translate = _translation(translator, options, how, terms, progress, work.source)
+            try:
+                _do(work, partial(translate_file, translate=translate, **_languages(options, target)))
+            except FullDiskError:
+                raise
+            except QkvError as error:
+                failures.append(str(error))
+            progress.advance(1)
+    if failures:
+        for failure in failures:
+            tell(f"qkv: {failure}")
+        raise TextError(
+            f"{len(failures):,} of {len(works):,} files could not be translated (see above); mend them and give "
+            "the same command again"
+        )
+
+
+def _languages(options: argparse.Namespace, target: str | None) -> dict[str, Any]:
+    return {"source": options.source_language, "target": target, "again": options.again}
+
+
+def _target(translator: Translator | Relay, options: argparse.Namespace) -> str | None:
+    """The language that is translated to, if anybody says it."""
+    known = translator.target_language
+    if options.target_language and known and options.target_language.split("-")[0].lower() != known.split("-")[0].lower():
+        raise ConfigError(f"--to is {options.target_language}, and this model translates to {known}; leave it out, or load another")
+    target: str | None = options.target_language or known
+    if target is None and options.output is None:
+        raise ConfigError("nothing says which language this model translates to; add --to, such as --to fr")
+    if target is not None and not target.replace("-", "").isalnum():
+        raise ConfigError(f"--to is {options.target_language!r}, which is no language such as fr or pt-BR")
+    return target
+
+
+def _works(options: argparse.Namespace, target: str | None) -> Iterator[_Work]:
+    """What is to be done; other files of a folder are copied beside."""
+    if options.output is not None and len(options.file) > 1:
+        raise ConfigError(f"--output is one name, and there are {len(options.file)} to translate; leave it out")
+    for path in options.file:
+        given: Path | None = options.output
+        if not path.is_dir():
+            output = given or path.with_name(f"{path.stem}.{target}{path.suffix}")
+            if output.exists() and output.samefile(path):
+                raise ConfigError(f"--file and --output are both {path}, which would be lost")
+            yield _Work(path, output)
+            continue
+        folder = path.resolve()
+        yield from _in_folder(folder, given or folder.with_name(f"{folder.name}.{target}"))
+
+
+def _in_folder(folder: Path, output: Path) -> Iterator[_Work]:
+    if output.resolve() == folder:
+        raise ConfigError(f"--file and --output are both {folder}, which would be lost")
+    # Hidden folders are nobody's text, and a link may lead anywhere.
+    for where, names, files in os.walk(folder):
+        here = Path(where)
+        names[:] = sorted(
+            name
+            for name in names
+            if not name.startswith(".") and not (here / name).is_symlink() and (here / name) != output.resolve()
+        )
+        for name in sorted(files):
+            work = _Work(here / name, output / (here / name).relative_to(folder))
+            if name.startswith(".") or work.source.is_symlink() or not work.source.is_file():
+                continue
+            if kind_of(name) is not None:
+                yield work
+            elif not work.is_done:
+                with explained(work.target, work.source.stat().st_size):
+                    work.target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(work.source, work.target)
+
+
+def _do(work: _Work, translate: Callable[[bytes, str], bytes]) -> None:
+    try:
+        data = read_regular(work.source, MOST_BYTES)
+    except (OSError, ValueError) as error:
+        raise TextError(f"{work.source} cannot be read: {error}") from error
+    content = translate(data, str(work.source))
+    with explained(work.target, len(content)):
+        work.target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(work.target, content)
+
+
+def _translation(
+    translator: Translator | Relay,
+    options: argparse.Namespace,
+    how: dict[str, Any],
+    terms: Callable[[str], Terms] | None,
+    progress: Progress,
+    source: Path,
+) -> Callable[[list[str]], list[str]]:
+    from qkv.translate import COMMONLY_KEPT, terms_of, translate_documents
+
+    done = 0
+
+    def show(more: int) -> None:
+        nonlocal done
+        done += more
+        progress.advance(0, f"{source.name}: {done:,} sentences")
+
+    def translate(texts: list[str]) -> list[str]:
+        documents = translate_documents(
+            translator,
+            texts,
+            markup="html",
+            terms=terms or partial(terms_of, keep=COMMONLY_KEPT),
+            progress=show,
+            **how,
+        )
+        for document in documents:
+            for sentence, one in zip(document.sentences, document.translations, strict=True):
+                if not one.complete:
+                    quoted = f"{sentence[:_QUOTED]!r}…"
+                    tell(f"qkv: warning: {source}: a sentence was cut off by the length limit: {quoted}")
+        return [document.text for document in documents]
+
+    return translate
