@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from qkv.errors import ConfigError
+from qkv.files.docx import translate_docx
 from qkv.files.html import translate_html
 from qkv.files.plain import translate_text
 from qkv.files.reading import Asked
@@ -24,6 +25,12 @@ class Kind(NamedTuple):
 _KINDS = (
     Kind("plain text", (".txt",), "text/plain", translate_text),
     Kind("HTML", (".html", ".htm", ".xhtml"), "text/html", translate_html),
+    Kind(
+        "Word document",
+        (".docx",),
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        translate_docx,
+    ),
 )
 
 

@@ -156,12 +156,13 @@ class Marking:
     def parts(self, compose: Callable[[Sequence[Piece]], str]) -> list[Part]:
         """The segment; what is at its edges needs no place in it, and stays outside."""
         if not self.has_text:
-            return [part for token in self._tokens for part in token.raw]
+            return _raw(self._tokens)
         before, tokens, behind = self._peeled()
-        raw = [part for token in tokens for part in token.raw]
-        text = "".join(escaped(token.text) if token.kind == "text" else _key(token) for token in tokens)
-        marks = {_key(token): token.raw for token in tokens if token.kind != "text"}
-        return [*before, Segment(raw, text, marks, compose), *behind]
+        return [*before, _segment(_raw(tokens), tokens, compose), *behind]
+
+    def whole(self, raw: Sequence[Part], compose: Callable[[Sequence[Piece]], str]) -> Segment:
+        """The segment with its edges, which is written so when nothing has changed."""
+        return _segment(raw, self._tokens, compose)
 
     def _peeled(self) -> tuple[list[Part], list[_Token], list[Part]]:
         tokens = self._tokens
@@ -198,6 +199,15 @@ class Marking:
             return not token.text.strip(_SPACE)
         is_alone = token.kind in ("single", "parting")
         return is_alone or (token.kind == edge and token.number not in self._partners)
+
+
+def _raw(tokens: Sequence[_Token]) -> list[Part]:
+    return [part for token in tokens for part in token.raw]
+
+
+def _segment(raw: Sequence[Part], tokens: Sequence[_Token], compose: Callable[[Sequence[Piece]], str]) -> Segment:
+    text = "".join(escaped(token.text) if token.kind == "text" else _key(token) for token in tokens)
+    return Segment(raw, text, {_key(token): token.raw for token in tokens if token.kind != "text"}, compose)
 
 
 def _key(token: _Token) -> str:
