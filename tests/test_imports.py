@@ -56,7 +56,7 @@ MAY_IMPORT = {
     "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
     "qkv.export.card": "errors storage config recipes text checkpoint prepare",
     "qkv.plot": "errors",
-    "qkv.files": "errors",
+    "qkv.files": "errors text.protect",
     "qkv.serve": "qkv errors progress storage text.cleaning text.glossary translate",
     "qkv.commands": (
         "errors storage progress config text prepare engines export translate evaluate fetch reproduce parcel "

@@ -10,7 +10,9 @@ from qkv.errors import ConfigError
 from qkv.files.docx import translate_docx
 from qkv.files.html import translate_html
 from qkv.files.plain import translate_text
+from qkv.files.po import translate_po
 from qkv.files.reading import Asked
+from qkv.files.subtitles import translate_srt, translate_vtt
 
 
 class Kind(NamedTuple):
@@ -31,6 +33,9 @@ _KINDS = (
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         translate_docx,
     ),
+    Kind("SubRip subtitles", (".srt",), "application/x-subrip", translate_srt),
+    Kind("WebVTT subtitles", (".vtt",), "text/vtt", translate_vtt),
+    Kind("gettext catalogue", (".po", ".pot"), "text/x-gettext-translation", translate_po),
 )
 
 
