@@ -13,6 +13,8 @@ from qkv.files.plain import translate_text
 from qkv.files.po import translate_po
 from qkv.files.reading import Asked
 from qkv.files.subtitles import translate_srt, translate_vtt
+from qkv.files.tmx import translate_tmx
+from qkv.files.xliff import translate_xliff
 
 
 class Kind(NamedTuple):
@@ -36,6 +38,8 @@ _KINDS = (
     Kind("SubRip subtitles", (".srt",), "application/x-subrip", translate_srt),
     Kind("WebVTT subtitles", (".vtt",), "text/vtt", translate_vtt),
     Kind("gettext catalogue", (".po", ".pot"), "text/x-gettext-translation", translate_po),
+    Kind("XLIFF", (".xlf", ".xliff"), "application/xliff+xml", translate_xliff),
+    Kind("translation memory", (".tmx",), "application/x-tmx+xml", translate_tmx),
 )
 
 

@@ -1,0 +1,93 @@
+"""XLIFF 1.2 and 2: every source without a target gets one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from qkv.files import inline
+from qkv.files.reading import Asked
+from qkv.files.segments import Part, refused, translated
+from qkv.files.xml import Token, element, raw, read
+
+_UNITS = {"trans-unit": "1.2", "segment": "2"}
+_TARGET = {"1.2": ' state="translated" state-qualifier="leveraged-mt"', "2": ""}
+"""What a new target says of itself; in XLIFF 2 its segment says it."""
+_LANGUAGES = {"file": "target-language", "xliff": "trgLang"}
+_BEHIND = ("seg-source", "target")
+_STATE = re.compile(r"""(\sstate\s*=\s*)("[^"]*"|'[^']*')""")
+
+
+def translate_xliff(data: bytes, asked: Asked) -> bytes:
+    """The file with targets; those that it has stay, unless they are wanted again."""
+    document = read(data, asked.name)
+    root = next((token for token in document.tokens if token.name), None)
+    if root is None or root.local != "xliff":
+        raise refused(asked.name, "it is no XLIFF: its first element is not <xliff>", "export it anew as XLIFF")
+    text = translated([*_parts(document.tokens, asked)], asked.translate)
+    return document.decoded.encoded(text, asked.name, references=True)
+
+
+def _parts(tokens: list[Token], asked: Asked) -> Iterator[Part]:
+    waiting = tokens[::-1]
+    version = "1.2"
+    while waiting:
+        token = waiting[-1]
+        if token.kind == "opening" and token.attributes().get("translate") == "no":
+            yield raw(element(waiting))
+        elif token.kind == "opening" and token.local in _UNITS:
+            yield from _unit(element(waiting), _UNITS[token.local], asked)
+        elif token.kind == "opening" and token.local in _LANGUAGES:
+            if token.local == "xliff":
+                version = token.attributes().get("version", version)
+            # Each version says it in another place.
+            is_here = version.startswith("1") == (token.local == "file")
+            yield _with_language(waiting.pop(), asked.target if is_here else None)
+        else:
+            yield waiting.pop().raw
+
+
+def _with_language(token: Token, target: str | None) -> str:
+    name = _LANGUAGES[token.local]
+    if target is None or name in token.attributes():
+        return token.raw
+    return f'{token.raw[:-1]} {name}="{target}">'
+
+
+def _unit(tokens: list[Token], version: str, asked: Asked) -> Iterator[Part]:
+    """A unit: its source, and behind it the target, which is written where there is none."""
+    waiting = tokens[:0:-1]
+    before: list[Token] = []
+    while waiting and waiting[-1].local != "source":
+        before += element(waiting)
+    if not waiting:
+        yield raw(tokens)
+        return
+    source = element(waiting)
+    behind: list[Token] = []
+    while waiting[-1].local == "seg-source" or (waiting[-1].kind == "text" and waiting[-2].local in _BEHIND):
+        behind += element(waiting)
+    target = element(waiting) if waiting[-1].local == "target" else []
+    content = inline.parts(source[1:-1])
+    has_target = any(token.kind != "text" or token.text.strip() for token in target[1:-1])
+    if (has_target and not asked.again) or all(isinstance(part, str) for part in content):
+        yield raw(tokens)
+        return
+    opening = tokens[0].raw
+    prefix = source[0].name.removesuffix("source")
+    if version == "2":
+        opening = _STATE.sub(r'\1"translated"', opening) if _STATE.search(opening) else _stated(opening)
+    yield opening + raw(before) + raw(source) + raw(behind)
+    if not target and not behind:
+        yield _white_space_before(before)
+    yield f"<{prefix}target{_TARGET[version]}>"
+    yield from content
+    yield f"</{prefix}target>" + raw(waiting[::-1])
+
+
+def _stated(opening: str) -> str:
+    return f'{opening[:-1]} state="translated">'
+
+
+def _white_space_before(tokens: list[Token]) -> str:
+    return tokens[-1].raw if tokens and tokens[-1].kind == "text" else ""
