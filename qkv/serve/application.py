@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from qkv.serve.desk import Desk
+from qkv.serve.documents import Documents
 from qkv.serve.families.azure import Azure
 from qkv.serve.families.deepl import DeepL
 from qkv.serve.families.family import Endpoint, Family, Front
@@ -43,7 +44,8 @@ Asgi = Callable[[Message, Receive, Send], Awaitable[None]]
 
 def application(desk: Desk, keys: Keys, settings: Settings) -> Starlette:
     """Everything that a server answers."""
-    front = Front(desk, keys, settings, Metrics(), Buffers(settings.buffered_bytes))
+    documents = Documents(desk, settings.buffered_bytes)
+    front = Front(desk, keys, settings, Metrics(), Buffers(settings.buffered_bytes), documents)
     libre, azure, deepl, google, inference = (
         LibreTranslate(front), Azure(front), DeepL(front), Google(front), Inference(front)
     )  # fmt: skip

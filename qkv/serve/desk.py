@@ -47,7 +47,7 @@ class Desk:
     async def translate(self, order: Order) -> list[Answer]:
         """The texts of an order, translated; raises `Refusal` where that cannot be."""
         self._require_within_limits(order)
-        detected = [self._source(order, text) for text in order.texts]
+        detected = [self.source(order.source, order.target, text) for text in order.texts]
         by_source: dict[str, list[int]] = {}
         for number, one in enumerate(detected):
             by_source.setdefault(one.language, []).append(number)
@@ -67,7 +67,7 @@ class Desk:
         """The greedy translation of one text as it grows; whoever stops listening stops it."""
         self._require_within_limits(order)
         (text,) = order.texts
-        source = self._source(order, text).language
+        source = self.source(order.source, order.target, text).language
         target = self.languages.direction(source, order.target).target
         with self._admitted(order):
             if source == target:
@@ -87,18 +87,18 @@ class Desk:
             message = "Slowdown: too much is waiting to be translated; try again later."
             raise Refusal("busy", message, retry_after=self._wait())
 
+    def source(self, source: str | None, target: str, text: str) -> Detected:
+        """The language of a text: what is said, or what it looks like."""
+        if source is not None:
+            return Detected(self.languages.direction(source, target).source, 1.0)
+        target = self.languages.target(target)
+        return next(one for one in self.detect(text) if self.languages.reaches(one.language, target))
+
     async def _from(self, source: str, texts: list[str], order: Order) -> list[list[str]]:
         target = self.languages.direction(source, order.target).target
         if source == target:
             return [[text] for text in texts]
         return await self.engine.translate(dataclasses.replace(order, texts=texts, source=source, target=target))
-
-    def _source(self, order: Order, text: str) -> Detected:
-        """The language of a text: what is said, or what it looks like."""
-        if order.source is not None:
-            return Detected(self.languages.direction(order.source, order.target).source, 1.0)
-        target = self.languages.target(order.target)
-        return next(one for one in self.detect(text) if self.languages.reaches(one.language, target))
 
     def _require_within_limits(self, order: Order) -> None:
         settings = self.settings

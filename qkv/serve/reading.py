@@ -6,6 +6,7 @@ Clients send JSON, forms, files and query strings for the same call, also with G
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -83,8 +84,12 @@ class Asked:
             message = f"Invalid request: {name} must be a whole number, not {word[:20]!r}"
             raise Refusal("bad", message, parameter=name) from error
 
-    def files(self) -> list[UploadFile]:
-        return [value for some in self._values.values() for value in some if isinstance(value, UploadFile)]
+    async def file(self) -> tuple[str, bytes] | None:
+        """The name and the content of the file that came with a form, if one did."""
+        for value in itertools.chain.from_iterable(self._values.values()):
+            if isinstance(value, UploadFile):
+                return whole_characters(value.filename or ""), await value.read()
+        return None
 
 
 def whole_characters(text: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
+from functools import partial
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from qkv.serve.documents import Document, Sent
 from qkv.serve.families.family import Family, Front
 from qkv.serve.glossaries import Glossaries, Kept, read_entries, write_entries
 from qkv.serve.keys import Account
@@ -39,6 +42,9 @@ class DeepL(Family):
             Route("/v2/languages", self.endpoint(self.languages), methods=both),
             Route("/v3/languages", self.endpoint(self.languages_with_roles), methods=["GET"]),
             Route("/v2/usage", self.endpoint(self.usage), methods=both),
+            Route("/v2/document", self.endpoint(self.send_document, files=True), methods=["POST"]),
+            Route("/v2/document/{number}", self.endpoint(self.document), methods=both),
+            Route("/v2/document/{number}/result", self.endpoint(self.document_result), methods=both),
             Route("/v2/glossary-language-pairs", self.endpoint(self.glossary_pairs), methods=["GET"]),
             Route("/v2/glossaries", self.endpoint(self.glossaries), methods=["GET", "POST"]),
             Route(glossary, self.endpoint(self.glossary), methods=["GET", "DELETE"]),
@@ -97,6 +103,44 @@ class DeepL(Family):
         if kept.direction != self.desk.languages.direction(source, target):
             raise Refusal("bad", "Bad request: the glossary is for other languages.", parameter="glossary_id")
         return kept
+
+    async def send_document(self, asked: Asked, account: Account) -> Response:
+        file = await asked.file()
+        if file is None:
+            raise Refusal("bad", "Bad request: parameter 'file' not specified.", parameter="file")
+        if not (target := asked.word("target_lang")):
+            raise Refusal("bad", "Bad request: parameter 'target_lang' not specified.", parameter="target_lang")
+        name, data = file
+        self.desk.require_room()
+        sent = Sent(asked.word("filename") or name, data, asked.word("source_lang") or None, target)
+        document = self.front.documents.begin(sent, partial(self.translate, account))
+        return JSONResponse({"document_id": document.number, "document_key": document.key})
+
+    async def document(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+        document = self._document(asked)
+        told: dict[str, Any] = {"document_id": document.number}
+        if not document.work.done():
+            return JSONResponse(told | {"status": "translating", "seconds_remaining": 1})
+        error = document.work.exception()
+        if error is not None:
+            message = error.message if isinstance(error, Refusal) else "The server failed; this is a fault of its own."
+            return JSONResponse(told | {"status": "error", "error_message": message, "message": message})
+        return JSONResponse(told | {"status": "done", "billed_characters": document.count.characters})
+
+    async def document_result(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+        document = self._document(asked)
+        if not document.work.done() or document.work.exception() is not None:
+            raise Refusal("not_found", "Document not found")
+        response = document.response()
+        # It is given once.
+        self.front.documents.drop(document)
+        return response
+
+    def _document(self, asked: Asked) -> Document:
+        document = self.front.documents.get(asked.request.path_params["number"])
+        if not secrets.compare_digest(document.key.encode(), (asked.word("document_key") or "").encode()):
+            raise Refusal("not_found", "Document not found")
+        return document
 
     async def languages(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         languages = self.desk.languages

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from qkv.serve.desk import Desk
+from qkv.serve.documents import Documents
 from qkv.serve.keys import Account, Keys
 from qkv.serve.metrics import Metrics
 from qkv.serve.orders import Answer, Order
@@ -39,6 +40,7 @@ class Front:
     settings: Settings
     metrics: Metrics
     buffers: Buffers
+    documents: Documents
 
 
 class Family(ABC):

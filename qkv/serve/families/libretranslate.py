@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from qkv.files import kinds
+from qkv.serve.documents import Sent
 from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
 from qkv.serve.languages import language
@@ -27,6 +31,8 @@ class LibreTranslate(Family):
         # Addresses that Azure has too are shared out by the application.
         return [
             Route("/frontend/settings", self.endpoint(self.frontend, public=True), methods=["GET"]),
+            Route("/translate_file", self.endpoint(self.translate_file, works=True, files=True), methods=["POST"]),
+            Route("/download_file/{name}", self.endpoint(self.download, public=True), methods=["GET"], name="download"),
             Route("/suggest", self.endpoint(self.suggest), methods=["POST"]),
             Route("/health", self.endpoint(self.health, public=True), methods=["GET"]),
             Route("/spec", self.endpoint(self.spec, public=True), methods=["GET"]),
@@ -66,6 +72,33 @@ class LibreTranslate(Family):
         several = asked.is_list("q") or len(texts) > 1
         return JSONResponse(told if several else {name: some[0] for name, some in told.items()})
 
+    async def translate_file(self, asked: Asked, account: Account) -> Response:
+        file = await asked.file()
+        source, target = asked.word("source"), asked.word("target")
+        if file is None:
+            raise Refusal("bad", "Invalid request: missing file parameter", parameter="file")
+        if not source:
+            raise _missing("source")
+        if not target:
+            raise _missing("target")
+        sent = Sent(*file, None if source == "auto" else source, target)
+        document = self.front.documents.begin(sent, partial(self.translate, account))
+        try:
+            await document.work
+        except BaseException:
+            self.front.documents.drop(document)
+            raise
+        # Whoever sits behind a proxy is told the address that was asked for.
+        where = asked.request.url_for("download", name=quote(f"{document.number}.{document.name}", safe=""))
+        return JSONResponse({"translatedFileUrl": str(where)})
+
+    async def download(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+        number, _, _ = asked.request.path_params["name"].partition(".")
+        document = self.front.documents.get(number)
+        if not document.work.done():
+            raise Refusal("not_found", "Document not found")
+        return document.response()
+
     def _alternatives(self, asked: Asked) -> int:
         count, most = asked.number("alternatives"), self.settings.request_alternatives
         if not 0 <= count <= most:
@@ -98,8 +131,8 @@ class LibreTranslate(Family):
                 "apiKeys": self.front.keys.required,
                 "keyRequired": self.front.keys.required,
                 "charLimit": self.settings.request_characters,
-                "filesTranslation": False,
-                "supportedFilesFormat": [],
+                "filesTranslation": True,
+                "supportedFilesFormat": [extension for kind in kinds() for extension in kind.extensions],
                 "frontendTimeout": 500,
                 "suggestions": False,
                 "language": {

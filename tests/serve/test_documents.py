@@ -1,0 +1,106 @@
+"""Files sent to the server come back translated, and what is in them does no harm."""
+
+from __future__ import annotations
+
+import io
+import time
+import zipfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.serve.served import Got, Served, serving
+
+PAGE = b'<html lang="en"><p class="a">basa <b>koti</b></p><script>basa</script>'
+
+
+def send(served: Served, path: str, name: str, data: bytes, **fields: str) -> Got:
+    parts = [
+        f'--xyz\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'.encode()
+        for field, value in fields.items()
+    ]
+    parts.append(f'--xyz\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + data)
+    body = b"".join(parts) + b"\r\n--xyz--\r\n"
+    return served.post(path, body, headers={"Content-Type": "multipart/form-data; boundary=xyz"})
+
+
+def test_libretranslate_translates_a_file(served: Served) -> None:
+    got = send(served, "/translate_file", "a page.html", PAGE, source="en", target="fr")
+    assert got.status == 200, got.body
+    where = urlsplit(got.json["translatedFileUrl"])
+    assert f"{where.scheme}://{where.netloc}" == served.url
+    made = served.get(where.path)
+    assert made.body.startswith(b'<html lang="fr"><p class="a">')
+    assert made.body.endswith(b"</p><script>basa</script>")
+    assert b"asab" in made.body and made.body.count(b"<b>") == 1
+    assert made.headers["content-disposition"] == "attachment; filename*=UTF-8''a%20page.fr.html"
+    assert send(served, "/translate_file", "a.html", PAGE, source="auto", target="fr").status == 200
+    assert ".docx" in served.get("/frontend/settings").json["supportedFilesFormat"]
+
+
+def test_deepl_translates_a_document(served: Served, tmp_path: Path) -> None:
+    deepl = pytest.importorskip("deepl")
+    (tmp_path / "in.txt").write_text("basa koti\n\nrimo nesa\n")
+    client = deepl.DeepLClient("key", server_url=served.url)
+    paths = tmp_path / "in.txt", tmp_path / "out.txt"
+    status = client.translate_document_from_filepath(*paths, source_lang="EN", target_lang="FR")
+    assert status.done
+    assert (tmp_path / "out.txt").read_text() == "itok asab\n\nasen omir\n"
+
+
+def bomb() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b"<a>" + b" " * (64 << 20) + b"</a>")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("a.docx", bomb(), "unpacks to far too much"),
+        ("a.xlf", b'<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><xliff>&d;</xliff>', "declares entities"),
+        ("a.txt", b"\xff", "convert it to UTF-8"),
+        ("a.exe", b"", "cannot be translated"),
+        ("../../etc/passwd", b"", "cannot be translated"),
+    ],
+)
+def test_what_is_broken_or_made_to_do_harm_is_refused(served: Served, name: str, data: bytes, told: str) -> None:
+    got = send(served, "/translate_file", name, data, source="en", target="fr")
+    assert got.status == 400
+    assert told in got.json["error"]
+    sent = send(served, "/v2/document", name, data, target_lang="FR")
+    if sent.status == 200:
+        key = sent.json["document_key"]
+        for _ in range(100):
+            status = served.post(f"/v2/document/{sent.json['document_id']}", {"document_key": key})
+            if status.json["status"] == "error":
+                break
+            time.sleep(0.1)
+        assert told in status.json["error_message"]
+    else:
+        assert (sent.status, told in sent.json["message"]) == (400, True)
+
+
+def test_a_document_is_given_once_and_to_whoever_has_its_key(served: Served) -> None:
+    sent = send(served, "/v2/document", "a.txt", b"basa koti", target_lang="FR", source_lang="EN").json
+    where = f"/v2/document/{sent['document_id']}"
+    assert served.post(where, {"document_key": "é"}).status == 404
+    while served.post(where, {"document_key": sent["document_key"]}).json["status"] != "done":
+        time.sleep(0.05)
+    assert served.post(f"{where}/result", {"document_key": "wrong"}).status == 404
+    assert served.post(f"{where}/result", {"document_key": sent["document_key"]}).body == b"itok asab"
+    assert served.post(f"{where}/result", {"document_key": sent["document_key"]}).status == 404
+    assert served.get("/download_file/nothing").status == 404
+
+
+def test_a_file_may_have_more_than_a_request(exported: Path) -> None:
+    with serving(exported, "--request-characters", "20", "--request-texts", "2") as served:
+        text = b"basa koti\nrimo nesa\nkoti\nnesa\nbasa\n"
+        got = send(served, "/translate_file", "a.txt", text, source="en", target="fr")
+        assert got.status == 200, got.body
+        made = served.get(urlsplit(got.json["translatedFileUrl"]).path)
+        assert made.body.count(b"\n") == 5
+        assert made.body.startswith(b"itok asab\nasen omir\n")
+        assert send(served, "/translate_file", "a.txt", text, source="en", target="xx").status == 400
