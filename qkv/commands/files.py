@@ -54,7 +54,10 @@ def require_files(paths: Sequence[Path]) -> None:
 
 
 def translate_files(
-    translator: Translator | Relay, options: argparse.Namespace, how: dict[str, Any], terms: Callable[[str], Terms] | None
+    translator: Translator | Relay,
+    options: argparse.Namespace,
+    how: dict[str, Any],
+    terms: Callable[[str], Terms] | None,
 ) -> None:
     """Translates every file; one that cannot be is told of at the end, and stops no others."""
     target = _target(translator, options)
@@ -65,7 +68,7 @@ def translate_files(
     failures = []
     with Progress("translating", total=len(waiting), unit="files") as progress:
         for work in waiting:
-            translate = _translation(translator, options, how, terms, progress, work.source)
+            translate = _translation(translator, how, terms, progress, work.source)
             try:
                 _do(work, partial(translate_file, translate=translate, **_languages(options, target)))
             except FullDiskError:
@@ -89,8 +92,14 @@ def _languages(options: argparse.Namespace, target: str | None) -> dict[str, Any
 def _target(translator: Translator | Relay, options: argparse.Namespace) -> str | None:
     """The language that is translated to, if anybody says it."""
     known = translator.target_language
-    if options.target_language and known and options.target_language.split("-")[0].lower() != known.split("-")[0].lower():
-        raise ConfigError(f"--to is {options.target_language}, and this model translates to {known}; leave it out, or load another")
+    if (
+        options.target_language
+        and known
+        and options.target_language.split("-")[0].lower() != known.split("-")[0].lower()
+    ):
+        raise ConfigError(
+            f"--to is {options.target_language}, and this model translates to {known}; leave it out, or load another"
+        )
     target: str | None = options.target_language or known
     if target is None and options.output is None:
         raise ConfigError("nothing says which language this model translates to; add --to, such as --to fr")
@@ -151,7 +160,6 @@ def _do(work: _Work, translate: Callable[[bytes, str], bytes]) -> None:
 
 def _translation(
     translator: Translator | Relay,
-    options: argparse.Namespace,
     how: dict[str, Any],
     terms: Callable[[str], Terms] | None,
     progress: Progress,
