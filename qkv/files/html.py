@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from qkv.files.encodings import decoded
 from qkv.files.html_tokens import VOID, Attribute, Token, names, tokens
-from qkv.files.reading import Asked
-from qkv.files.segments import Marking, Part, Piece, escaped, plain_segment, translated, written
+from qkv.files.reading import MOST_TAGS, Asked
+from qkv.files.segments import Marking, Part, Piece, escaped, plain_segment, refused, translated, written
 
 _CHARSET = re.compile(
     rb"""<meta\s[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]+)|<\?xml\s[^>]*?encoding=["']([^"']+)""", re.IGNORECASE
@@ -49,6 +49,8 @@ _COMPOSE: Callable[[Sequence[Piece]], str] = written(escaped)
 def translate_html(data: bytes, asked: Asked) -> bytes:
     """A translation with the same tags."""
     source = decoded(data, asked.name, declared=_CHARSET)
+    if source.text.count("<") > 2 * MOST_TAGS:
+        raise refused(asked.name, f"it has more than {MOST_TAGS:,} elements", "split it")
     text = translated([*_Reader(asked.target).parts(source.text)], asked.translate)
     return source.encoded(text, asked.name, references=True)
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from qkv.files.segments import Translate
 
+MOST_TAGS = 500_000
+"""Of a file: hundreds of pages have fewer, and every one takes memory."""
+
 
 @dataclass(frozen=True)
 class Asked:

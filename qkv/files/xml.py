@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from xml.parsers import expat
 
 from qkv.files.encodings import Decoded, decoded
+from qkv.files.reading import MOST_TAGS
 from qkv.files.segments import escaped, refused
 
 ENCODING = re.compile(rb"""\A\s*<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
@@ -94,11 +95,14 @@ def _text(raw: str) -> Token:
 
 
 def _require_harmless(data: bytes, name: str) -> None:
-    depth = 0
+    depth = count = 0
 
     def opened(tag: str, attributes: dict[str, str]) -> None:  # noqa: ARG001
-        nonlocal depth
+        nonlocal depth, count
         depth += 1
+        count += 1
+        if count > MOST_TAGS:
+            raise refused(name, f"it has more than {MOST_TAGS:,} elements", "split it")
         if depth > _DEEPEST:
             raise refused(name, f"its elements are nested more than {_DEEPEST} deep", "no program writes such files")
 

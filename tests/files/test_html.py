@@ -8,7 +8,7 @@ import time
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qkv.errors import TextError
@@ -95,6 +95,7 @@ def test_a_page_is_written_in_the_encoding_that_it_says() -> None:
         (b"<p>a\n\xff", "bad.html: line 2 is not utf-8; convert it to UTF-8"),
         (b"<meta charset=nonsense>", "bad.html: it says that its encoding is 'nonsense'"),
         (b"<p>a\0b", "bad.html: it is no text"),
+        (b"<b>" * 1_000_001, "bad.html: it has more than 500,000 elements; split it"),
     ],
 )
 def test_a_page_that_is_no_text_is_refused_by_name(page: bytes, told: str) -> None:
@@ -138,11 +139,13 @@ PIECES = [
 ]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_nothing_changes_where_no_text_does(page: str) -> None:
     assert translate_file(page.encode(), "html", same).decode() == page
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join), st.integers(0, 99))
 def test_tags_are_never_lost_and_never_invented(page: str, seed: int) -> None:
     translation = translate_file(page.encode(), "html", shuffled(seed)).decode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qkv.errors import ConfigError, TextError
@@ -24,6 +24,7 @@ def test_the_encoding_stays(encoding: str) -> None:
     assert translate_file("é à\n".encode(encoding), "a.txt", loud) == "É À\n".encode(encoding)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_nothing_changes_where_no_text_does(text: str) -> None:
     data = text.replace("\0", "").encode()

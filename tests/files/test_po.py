@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qkv.errors import TextError
@@ -83,6 +83,7 @@ def test_what_is_no_catalogue_is_refused_with_its_line() -> None:
 ENTRIES = ['msgid "a"\nmsgstr "b"\n', "# c\n", "\n", '#~ msgid "a"\n', 'msgid ""\nmsgstr ""\n"x: y\\n"\n', "\r\n"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(ENTRIES)).map("".join))
 def test_nothing_changes_where_nothing_is_missing(text: str) -> None:
     assert translate_file(text.encode(), "po", loud) == text.encode()

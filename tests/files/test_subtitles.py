@@ -71,6 +71,7 @@ FILES = st.lists(st.sampled_from(CUES)).map(
 )
 
 
+@settings(deadline=None)
 @given(FILES, st.sampled_from(["srt", "vtt"]))
 def test_nothing_changes_where_no_text_does(text: str, kind: str) -> None:
     assert translate_file(text.encode(), kind, same).decode() == text
