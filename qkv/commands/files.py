@@ -91,20 +91,9 @@ def _languages(options: argparse.Namespace, target: str | None) -> dict[str, Any
 
 def _target(translator: Translator | Relay, options: argparse.Namespace) -> str | None:
     """The language that is translated to, if anybody says it."""
-    known = translator.target_language
-    if (
-        options.target_language
-        and known
-        and options.target_language.split("-")[0].lower() != known.split("-")[0].lower()
-    ):
-        raise ConfigError(
-            f"--to is {options.target_language}, and this model translates to {known}; leave it out, or load another"
-        )
-    target: str | None = options.target_language or known
+    target: str | None = options.target_language or translator.target_language
     if target is None and options.output is None:
         raise ConfigError("nothing says which language this model translates to; add --to, such as --to fr")
-    if target is not None and not target.replace("-", "").isalnum():
-        raise ConfigError(f"--to is {options.target_language!r}, which is no language such as fr or pt-BR")
     return target
 
 

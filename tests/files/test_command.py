@@ -86,10 +86,10 @@ def test_a_folder_inside_the_one_that_is_translated_is_not_translated_itself(
         (["--file", "missing.txt", "--to", "yy"], "there is no file or folder missing.txt"),
         (["--file", "a.exe", "--to", "yy"], "a.exe: files of this kind cannot be translated; there are .txt"),
         (["--file", "a.txt"], "add --to"),
-        (["--file", "a.txt", "--to", "../yy"], "no language such as"),
+        (["--file", "a.txt", "--to", "../yy"], "is no language; give its code"),
         (["--file", "a.txt", "--to", "yy", "--output", "a.txt"], "would be lost"),
         (["--file", "a.txt", "a.exe", "--json", "--to", "yy"], "--file does not go with --json"),
-        (["--to", "yy"], "--to: of use only with --file"),
+        (["--again"], "--again: of use only with --file"),
     ],
 )
 def test_what_was_typed_wrong_is_told(
