@@ -19,6 +19,9 @@ class GrowingText:
 
     def add(self, token: int) -> str:
         """What one token more adds to the text; nothing while a character is spelled in bytes and not yet whole."""
+        if self._tokenizer.is_control(token):
+            # A symbol that says nothing parts no bytes of a character.
+            return ""
         self._ids.append(token)
         byte = self._tokenizer.byte(token)
         if byte is None:

@@ -144,6 +144,10 @@ class Tokenizer:
             self._pieces[token] = str(self._processor.id_to_piece(token))
         return self._pieces[token]
 
+    def is_control(self, token: int) -> bool:
+        """Whether an id is a symbol that says nothing in a text."""
+        return token in self._controls
+
     def byte(self, token: int) -> int | None:
         """The byte that an id stands for, if it stands for one."""
         return self._values.get(token)

@@ -39,6 +39,12 @@ def test_bytes_that_are_no_text_are_said_once_that_is_clear(tokenizer: Tokenizer
     assert growing.text == tokenizer.decode([first, second, other])
 
 
+def test_a_symbol_that_says_nothing_parts_no_character(tokenizer: Tokenizer) -> None:
+    first, second = spelled(tokenizer, "é".encode())
+    growing = GrowingText(tokenizer)
+    assert [growing.add(token) for token in (first, tokenizer.padding, second)] == ["", "", "é"]
+
+
 @given(data=st.data())
 def test_what_is_said_is_the_beginning_of_every_text_that_may_come_of_it(
     tokenizer: Tokenizer, data: st.DataObject
