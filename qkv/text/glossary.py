@@ -31,7 +31,7 @@ class Demands(NamedTuple):
     """What the translation of one sentence is held to."""
 
     required: list[tuple[str, ...]]
-    """Of each, one alternative must appear."""
+    """Of each, one alternative must appear; a term that the source has twice is here twice."""
     forbidden: list[str]
     """None of these may appear."""
 
@@ -86,16 +86,16 @@ class Glossary:
 
     def demands(self, sentence: str) -> Demands:
         """What the terms in a sentence ask of its translation; where they contradict, what is required wins."""
-        required: dict[tuple[str, ...], None] = {}
+        required: list[tuple[str, ...]] = []
         forbidden = dict.fromkeys(self._always_forbidden)
         for (start, end), term in self._terms.find(sentence):
             entry = self._entries[term_key(term)]
             copied = normalise(sentence[start:end])
             alternatives = (copied if one == _COPY else one for one in entry.alternatives)
             if entry.alternatives:
-                required[tuple(dict.fromkeys(alternatives))] = None
+                required.append(tuple(dict.fromkeys(alternatives)))
             forbidden.update(dict.fromkeys(entry.forbidden))
-        return _agreeing([*required], [*forbidden])
+        return _agreeing(required, [*forbidden])
 
 
 def _parsed(line: str) -> Entry:

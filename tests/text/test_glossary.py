@@ -32,7 +32,7 @@ def demands(lines: list[str], sentence: str) -> Demands:
         ("Nothing here.", [], []),
         ("A Hard disk failed.", [("Festplatte", "Festplattenlaufwerk")], []),
         ("A disk and a hard disk.", [("Scheibe",), ("Festplatte", "Festplattenlaufwerk")], []),
-        ("A disk and a disk.", [("Scheibe",)], []),
+        ("A disk and a disk.", [("Scheibe",), ("Scheibe",)], []),
         ("Disks spin.", [], []),
         ("The Acme  Cloud is up.", [("Acme Cloud",)], []),
         ("The acme cloud is up.", [], []),
