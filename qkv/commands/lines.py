@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 _DIGITS = 6
 
 
-def input_lines(options: argparse.Namespace) -> Iterator[str]:
-    """The lines of --input, or of standard input."""
+def input_lines(options: argparse.Namespace, *, with_ends: bool = False) -> Iterator[str]:
+    """The lines of --input, or of standard input, by default without their ends."""
     if options.input is None and sys.stdin is None:
         raise ConfigError("standard input is closed; give --input, a text file")
     if options.input and options.output and options.output.exists() and options.output.samefile(options.input):
         raise ConfigError(f"--input and --output are both {options.input}, which would be lost")
-    return read_lines(options.input) if options.input else decode_lines(sys.stdin.buffer, input_name(options))
+    if options.input:
+        return read_lines(options.input, with_ends=with_ends)
+    return decode_lines(sys.stdin.buffer, input_name(options), with_ends=with_ends)
 
 
 def input_name(options: argparse.Namespace) -> str:

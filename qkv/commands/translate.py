@@ -134,7 +134,7 @@ def _translate(options: argparse.Namespace) -> None:
     require_together(options, of_use_only_with=_OF_USE_ONLY_WITH, not_with=_NOT_WITH)
     if options.n_best is not None and options.n_best < 1:
         raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
-    lines = input_lines(options) if not options.file else iter(())
+    lines = input_lines(options, with_ends=options.document) if not options.file else iter(())
     prefixes = _prefixes(options)
     terms = _terms(options)
     # What was typed wrong is told before anything is loaded.
@@ -207,13 +207,13 @@ def _document(translator: AnyTranslator, terms: Callable[[str], Terms] | None, o
         with progress:
             found = translate_document(
                 translator,
-                "\n".join(texts),
+                "".join(texts),
                 tags=options.tags,
                 terms=terms,
                 progress=progress.advance,
                 **how,
             )
-        output.write(f"{found.text}\n" if texts else "")
+        output.write(found.text)
         output.flush()
         for sentence, one in zip(found.sentences, found.translations, strict=True):
             if not one.complete:

@@ -91,19 +91,19 @@ def pair_files(paths: Sequence[Path]) -> list[PairFile]:
     return parts
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file without their ends; broken UTF-8 is an error that names the line."""
+def read_lines(path: Path, *, with_ends: bool = False) -> Iterator[str]:
+    """The lines of a text file, by default without their ends; broken UTF-8 is an error that names the line."""
     # Not a generator: a missing file is told when it is named, not when it is first read.
     _require_file(path)
-    return _opened_lines(path)
+    return _opened_lines(path, with_ends=with_ends)
 
 
-def _opened_lines(path: Path) -> Iterator[str]:
+def _opened_lines(path: Path, *, with_ends: bool) -> Iterator[str]:
     with open_text(path) as stream:
-        yield from decode_lines(stream, str(path))
+        yield from decode_lines(stream, str(path), with_ends=with_ends)
 
 
-def decode_lines(stream: IO[bytes], name: str) -> Iterator[str]:
+def decode_lines(stream: IO[bytes], name: str, *, with_ends: bool = False) -> Iterator[str]:
     """The lines of an open file of bytes, such as standard input, called `name` in errors."""
     with _told(name):
         for number, (line, whole) in enumerate(_lines(stream, _LONGEST_LINE), start=1):
@@ -112,7 +112,7 @@ def decode_lines(stream: IO[bytes], name: str) -> Iterator[str]:
             if number == 1:
                 line = _without_mark(line, name)
             try:
-                yield line.removesuffix(b"\r").decode()
+                yield (line if with_ends else line.removesuffix(b"\n").removesuffix(b"\r")).decode()
             except UnicodeDecodeError as error:
                 raise TextError(f"{name}, line {number}: not UTF-8 at byte {error.start + 1}") from error
 
@@ -166,17 +166,17 @@ def _marked_lines(stream: IO[bytes], longest: int, path: Path) -> Iterator[tuple
     for number, (line, whole) in enumerate(_lines(stream, longest)):
         if number == 0:
             _without_mark(line, str(path))
-        yield line, whole
+        yield line.removesuffix(b"\n"), whole
 
 
 def _lines(stream: IO[bytes], longest: int) -> Iterator[tuple[bytes, bool]]:
-    """Each line without its end, and whether it is whole; only a line feed ends one."""
+    """Each line with its end, and whether it is whole; only a line feed ends one."""
     while line := stream.readline(longest + 1):
         whole = line.endswith(b"\n") or len(line) <= longest
         if not whole:
             while (rest := stream.readline(_SKIPPED_BYTES)) and not rest.endswith(b"\n"):
                 pass
-        yield line.removesuffix(b"\n"), whole
+        yield line, whole
 
 
 def _without_mark(line: bytes, name: str) -> bytes:

@@ -77,6 +77,12 @@ def test_the_command_line_translates_paragraphs(command: Command, toy_run: Path)
     assert tagged.out.decode() == "<p>asab</p>\n"
 
 
+def test_the_command_line_leaves_white_space_as_it_was(command: Command, toy_run: Path) -> None:
+    given = b"basa kodu\r\nlumo riti\t\r\n \r\nbasa"
+    ran = command("translate", toy_run, "--document", "--beam", 1, given=given)
+    assert (ran.code, ran.out) == (0, b"udok asab\r\nitir omul\t\r\n \r\nasab")
+
+
 def test_what_makes_no_sense_with_paragraphs_is_told(command: Command, toy_run: Path) -> None:
     for wrong in (["--document", "--n-best", "2"], ["--tags"], ["--document", "--stream"]):
         ran = command("translate", toy_run, *wrong, given=b"basa\n")
