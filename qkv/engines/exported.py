@@ -26,6 +26,11 @@ def is_exported(path: Path) -> bool:
     return (path / MANIFEST).is_file() and (path / _GRAPH).is_file()
 
 
+def was_exported(path: Path) -> bool:
+    """Whether it holds one, be it damaged: a run has none of these files."""
+    return (path / MANIFEST).is_file() or any(path.glob("*.onnx"))
+
+
 def load_exported(path: Path) -> Exported:
     """What `qkv export` wrote, every file of it verified."""
     # Only who translates with an exported model waits for the runtime.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.config import Config, SearchConfig
 from qkv.engines.ensemble import Ensemble
-from qkv.engines.exported import is_exported, load_exported
+from qkv.engines.exported import load_exported, was_exported
 from qkv.engines.looks import Looks
 from qkv.errors import ConfigError
 from qkv.progress import tell
@@ -94,7 +94,7 @@ class Translator:
 
     @classmethod
     def _loaded(cls, path: Path, device: str, precision: Precision) -> Translator:
-        if is_exported(path):
+        if was_exported(path):
             require_float32(precision, path)
             return cls._with(*load_exported(path))
         # Only who translates with a run needs torch.
