@@ -233,7 +233,7 @@ class SearchConfig:
         _within(1, 1000, "search.beam", self.beam)
         for name in ("batch_tokens", "longest_source"):
             _at_least(1, f"search.{name}", getattr(self, name))
-        _at_least(0, "search.extra_length", self.extra_length)
+        _within(0, 10_000, "search.extra_length", self.extra_length)
         _between(0, 100, "search.length_penalty", self.length_penalty)
 
 

@@ -202,6 +202,7 @@ def test_settings_that_make_sense_only_together_can_be_set_together() -> None:
         ({"search.beam": "1000000000"}, "search.beam is 1000000000; it must be at most 1000"),
         ({"search.beam": "0"}, "search.beam is 0; it must be at least 1"),
         ({"search.extra_length": "-1"}, "search.extra_length is -1; it must be at least 0"),
+        ({"search.extra_length": "100000000"}, "search.extra_length is 100000000; it must be at most 10000"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_with_what_could(changes: dict[str, str], complaint: str) -> None:
