@@ -69,8 +69,8 @@ class Catalogue:
         routes = self.directions()
         if not routes:
             raise ConfigError(
-                f"there is no model here: the project's repository has one in models/, to be named with --model DIR or "
-                f"in {MODELS_VARIABLE}; `qkv train` and `qkv export` make others"
+                "there is no model here: `qkv train` and `qkv export` make one, to be named with --model DIR or in "
+                f"{MODELS_VARIABLE}"
             )
         return one_of(routes, source, target)
 
