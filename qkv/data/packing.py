@@ -12,8 +12,6 @@ from qkv.errors import ConfigError
 
 Ints = NDArray[np.int64]
 
-_BLOCK = 1 << 18
-
 
 class Rows(NamedTuple):
     """Row r holds the pairs `pairs[starts[r]:starts[r + 1]]`."""
@@ -45,15 +43,7 @@ def pack(source_lengths: Ints, target_lengths: Ints, width: int) -> Rows:
             f"the corpus has a sentence of {longest} positions, and rows have {width}; "
             f"set data.row_width to at least {longest}, or prepare the corpus again"
         )
-    blocks = -(-len(source_lengths) // _BLOCK)
-    packed = []
-    # A corpus may be sorted by length: strides give every block sentences of all lengths to combine.
-    for block in range(blocks):
-        some = slice(block, None, blocks)
-        rows = _best_fit(source_lengths[some], target_lengths[some], width)
-        packed.append(Rows(rows.pairs * blocks + block, rows.starts))
-    counts = np.concatenate([np.diff(rows.starts) for rows in packed])
-    return Rows(np.concatenate([rows.pairs for rows in packed]), np.concatenate([[0], np.cumsum(counts)]))
+    return _best_fit(source_lengths, target_lengths, width)
 
 
 def row_order(rows: int, *, seed: int, epoch: int) -> Ints:
@@ -73,40 +63,60 @@ def scramble(x: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
 
 
 def _best_fit(source_lengths: Ints, target_lengths: Ints, width: int) -> Rows:
-    """Longest first, each into the row whose sides it leaves most alike; of these, the one it leaves least room in."""
-    # Pairs as long as each other come in no order: in a sorted corpus, lopsided ones would only meet their like.
-    noise = scramble(np.arange(len(source_lengths), dtype=np.uint64))
-    order = np.lexsort((noise, -(source_lengths + target_lengths)))
-    fewest = -(-max(source_lengths.sum(), target_lengths.sum()) // width)
+    """Longest first, each into the row whose sides it leaves most alike; of these, the one it leaves least room in.
+
+    Pairs of the same two lengths go together into rows that have the same room left: millions of pairs have only
+    thousands of different lengths.
+    """
+    kind_of = (2 * width - source_lengths - target_lengths) * (width + 1) + source_lengths
+    # Pairs alike come in no order, so that neighbours in a corpus do not share a row.
+    order = np.lexsort((scramble(np.arange(len(kind_of), dtype=np.uint64)), kind_of))
+    kinds, first, count = np.unique(kind_of[order], return_index=True, return_counts=True)
+    sources = kinds % (width + 1)
+    targets = 2 * width - kinds // (width + 1) - sources
+    fewest = int(-(-max(source_lengths.sum(), target_lengths.sum()) // width))
     # How much more room a row may have on its source side than on its target side afterwards, the best first.
     lopsided = sorted(range(-width, width + 1), key=abs)
     nearly_even = [more for more in lopsided if abs(more) <= width // 32]
-    row_of: list[int] = []
+    row_of = np.empty(len(order), dtype=np.int64)
     rows = 0
     # open_rows[d, s]: rows with s source positions left and s - d target positions; bit s of some[d]: there are any.
     open_rows: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     some: defaultdict[int, int] = defaultdict(int)
-    for source, target in zip(source_lengths[order].tolist(), target_lengths[order].tolist(), strict=True):
-        # A lopsided row is hard to fill: as long as more rows are needed anyway, a new one is better.
-        for more in nearly_even if rows < fewest else lopsided:
-            difference = source - target + more
-            needed = source + max(0, more)
-            fitting = some[difference] >> needed
-            if fitting:
-                room = needed + (fitting & -fitting).bit_length() - 1
-                alike = open_rows[difference, room]
-                row = alike.pop()
-                if not alike:
-                    some[difference] ^= 1 << room
-                break
-        else:
-            row, room, more = rows, width, target - source
-            rows += 1
-        row_of.append(row)
-        room -= source
-        # Where either side is full, nothing more goes in.
-        if room > max(0, more):
-            open_rows[more, room].append(row)
-            some[more] |= 1 << room
+    for source, target, begin, pairs in zip(
+        sources.tolist(), targets.tolist(), first.tolist(), count.tolist(), strict=True
+    ):
+        end = begin + pairs
+        while begin < end:
+            # A lopsided row is hard to fill: as long as more rows are needed anyway, a new one is better.
+            for more in nearly_even if rows < fewest else lopsided:
+                difference = source - target + more
+                needed = source + max(0, more)
+                fitting = some[difference] >> needed
+                if fitting:
+                    room = needed + (fitting & -fitting).bit_length() - 1
+                    alike = open_rows[difference, room]
+                    into = alike[begin - end :]
+                    del alike[begin - end :]
+                    if not alike:
+                        some[difference] ^= 1 << room
+                    break
+            else:
+                together = width // max(source, target)
+                new = -(-(end - begin) // together)
+                if rows < fewest:
+                    new = min(new, fewest - rows)
+                elif together > 1:
+                    # The next pair may fit beside this one.
+                    new = 1
+                into = list(range(rows, rows + new))
+                room, more = width, target - source
+                rows += new
+            row_of[begin : begin + len(into)] = into
+            begin += len(into)
+            # Where either side is full, nothing more goes in.
+            if room - source > max(0, more):
+                open_rows[more, room - source] += into
+                some[more] |= 1 << (room - source)
     in_rows = np.argsort(row_of, kind="stable")
     return Rows(order[in_rows], np.concatenate([[0], np.cumsum(np.bincount(row_of))]))
