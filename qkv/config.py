@@ -143,6 +143,13 @@ class TrainingConfig:
     steps: int = 100_000
     tokens_per_batch: int | Literal["auto"] = 25_000
     """Target positions of one step, all processes and accumulated parts together; auto takes what fits the memory."""
+    row_width: int | None = None
+    """Positions in a row of a training batch, on each side, where that is not `data.row_width`; pairs that do not
+    fit are left out of training, and held-out ones are not."""
+    ramp_steps: int = 0
+    """Steps whose batches are smaller than that, and grow; 0 has all alike."""
+    ramp_sizes: int = 3
+    """Sizes that a growing batch has, each half the next: of 3, a quarter, a half and the whole."""
     accumulate: int = 1
     """Parts a step's batch is computed in, to fit memory; the step is the same."""
     optimizer: Literal["adam", "adamw", "muon"] = "adam"
@@ -199,7 +206,10 @@ class TrainingConfig:
             _at_least(1, f"training.{name}", getattr(self, name))
         if self.tokens_per_batch != "auto":
             _at_least(1, "training.tokens_per_batch", self.tokens_per_batch)
-        for name in ("validation_sentences", "weight_decay", "epsilon", "rollbacks"):
+        if self.row_width is not None:
+            _within(4, 1 << 16, "training.row_width", self.row_width)
+        _within(2, 8, "training.ramp_sizes", self.ramp_sizes)
+        for name in ("validation_sentences", "weight_decay", "epsilon", "rollbacks", "ramp_steps"):
             _at_least(0, f"training.{name}", getattr(self, name))
         _between(0, 1 << 32, "training.seed", self.seed)
         for name in ("label_smoothing", "moving_average", "decay_from", "beta1", "beta2"):
@@ -248,24 +258,40 @@ class Config:
     search: SearchConfig = field(default_factory=SearchConfig)
 
     def __post_init__(self) -> None:
-        if self.model.positions == "learned" and self.data.row_width > self.model.longest:
+        widest = max(self.data.row_width, self.row_width)
+        if self.model.positions == "learned" and widest > self.model.longest:
             raise ConfigError(
-                f"data.row_width {self.data.row_width} is more than the {self.model.longest} learned positions; "
-                f"set model.longest to at least {self.data.row_width}"
+                f"data.row_width {widest} is more than the {self.model.longest} learned positions; "
+                f"set model.longest to at least {widest}"
             )
-        tokens = self.training.tokens_per_batch
-        if tokens != "auto" and tokens < self.data.row_width * self.training.accumulate:
+        tokens, parts = self.training.tokens_per_batch, self.training.accumulate
+        if tokens != "auto" and tokens < self.row_width * parts:
             raise ConfigError(
                 f"training.tokens_per_batch {tokens} is less than a row of "
-                f"{self.data.row_width} positions for each of {self.training.accumulate} parts"
+                f"{self.row_width} positions for each of {parts} parts"
             )
+        if tokens != "auto" and self.fewest_rows < parts:
+            raise ConfigError(
+                f"training.ramp_sizes {self.training.ramp_sizes} begins with batches of {self.fewest_rows} rows, too "
+                f"few for {parts} parts; have fewer sizes, or more training.tokens_per_batch"
+            )
+
+    @property
+    def row_width(self) -> int:
+        """Positions in a row of a training batch, on each side."""
+        return self.training.row_width or self.data.row_width
 
     @property
     def rows_a_step(self) -> int:
         """Rows of a step's batch, all processes together; `auto` is a number before anybody asks."""
         tokens = self.training.tokens_per_batch
         assert tokens != "auto"
-        return tokens // self.data.row_width
+        return tokens // self.row_width
+
+    @property
+    def fewest_rows(self) -> int:
+        """Rows of the smallest batch, where batches grow."""
+        return self.rows_a_step >> (self.training.ramp_sizes - 1 if self.training.ramp_steps else 0)
 
     def with_changes(self, **sections: Mapping[str, Any]) -> Config:
         """The same settings but for these: `config.with_changes(model={"dropout": 0.3})`."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from qkv.data.batch import Packed, PairBatch
 from qkv.data.corpus import Corpus
-from qkv.data.packing import Ints, Rows, pack, row_order
+from qkv.data.packing import Ints, Rows, pack, pack_fitting, row_order
+from qkv.data.ramp import NO_RAMP, Ramp
 
 IGNORED = -100
 """The label of a place that holds no token: torch's own number for what a loss passes over, and so `layers.loss`'s."""
@@ -28,14 +29,26 @@ class Marks(NamedTuple):
 class Batches:
     """Rows of a corpus in the order of training; `of_step(n)` is a function of the seed and n alone."""
 
-    def __init__(self, corpus: Corpus, *, width: int, rows_a_step: int, marks: Marks, seed: int) -> None:
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        width: int,
+        rows_a_step: int,
+        marks: Marks,
+        seed: int,
+        leave_out_longer: bool = False,
+        ramp: Ramp = NO_RAMP,
+    ) -> None:
         self._corpus = corpus
         self._width = width
         self._marks = marks
         self._seed = seed
+        self._ramp = ramp
         self.rows_a_step = rows_a_step
         # Each side of a pair has one mark: the source its end, the target its begin or, as label, its end.
-        self.rows = pack(corpus.source_lengths() + 1, corpus.target_lengths() + 1, width)
+        lengths = corpus.source_lengths() + 1, corpus.target_lengths() + 1
+        self.rows = pack_fitting(*lengths, width) if leave_out_longer else pack(*lengths, width)
         self._order = lru_cache(maxsize=2)(self._order_of_epoch)
 
     def of_step(self, step: int, *, share: int = 0, shares: int = 1) -> PairBatch:
@@ -54,7 +67,7 @@ class Batches:
 
     def rows_of_step(self, step: int) -> Ints:
         """Which rows step n sees; one epoch follows the other without a gap."""
-        place = np.arange(step * self.rows_a_step, (step + 1) * self.rows_a_step)
+        place = np.arange(*(self._ramp.rows_before(one, self.rows_a_step) for one in (step, step + 1)))
         epoch, within = np.divmod(place, len(self.rows))
         return np.concatenate([self._order(int(one))[within[epoch == one]] for one in np.unique(epoch)])
 
@@ -65,13 +78,17 @@ class Batches:
 
     def epoch_at(self, step: int) -> float:
         """How many times the corpus has been seen when step n begins."""
-        return step * self.rows_a_step / len(self.rows)
+        return self._ramp.rows_before(step, self.rows_a_step) / len(self.rows)
 
     @property
     def fill(self) -> float:
         """The share of target positions that hold a token."""
-        tokens = int(self._corpus.target_offsets[-1]) + len(self._corpus)
-        return tokens / (len(self.rows) * self._width)
+        return int((self._corpus.target_lengths()[self.rows.pairs] + 1).sum()) / (len(self.rows) * self._width)
+
+    @property
+    def left_out(self) -> int:
+        """Pairs that are in no row, for they do not fit one."""
+        return len(self._corpus) - len(self.rows.pairs)
 
     def _order_of_epoch(self, epoch: int) -> Ints:
         return row_order(len(self.rows), seed=self._seed, epoch=epoch)

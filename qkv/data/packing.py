@@ -46,6 +46,15 @@ def pack(source_lengths: Ints, target_lengths: Ints, width: int) -> Rows:
     return _best_fit(source_lengths, target_lengths, width)
 
 
+def pack_fitting(source_lengths: Ints, target_lengths: Ints, width: int) -> Rows:
+    """The same for the pairs that fit, without those that do not."""
+    fitting = np.flatnonzero(np.maximum(source_lengths, target_lengths) <= width)
+    if len(fitting) == 0:
+        raise ConfigError(f"no pair of the corpus fits rows of {width} positions; set training.row_width higher")
+    rows = pack(source_lengths[fitting], target_lengths[fitting], width)
+    return Rows(fitting[rows.pairs], rows.starts)
+
+
 def row_order(rows: int, *, seed: int, epoch: int) -> Ints:
     """The order in which an epoch takes its rows: a permutation that any machine computes alike."""
     with np.errstate(over="ignore"):

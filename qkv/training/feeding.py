@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from qkv.config import Config
+from qkv.config import Config, TrainingConfig
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches, Marks
+from qkv.data.ramp import Ramp
 from qkv.prepare import Prepared
 from qkv.training.processes import Processes
 
@@ -19,15 +20,23 @@ _AHEAD = 3
 
 
 def batches_of(config: Config, prepared: Prepared, name: str) -> Batches:
-    """Those of one part of the data: `train` or `valid`."""
+    """Those of one part of the data: `train` or `valid`, which has all its pairs however training lays out its rows."""
     tokenizer = prepared.tokenizer()
+    width = config.row_width if name == "train" else config.data.row_width
     return Batches(
         prepared.corpus(name),
-        width=config.data.row_width,
-        rows_a_step=config.rows_a_step,
+        width=width,
+        rows_a_step=max(1, config.rows_a_step * config.row_width // width),
         marks=Marks(tokenizer.padding, tokenizer.begin, tokenizer.end),
         seed=config.training.seed,
+        leave_out_longer=width < config.data.row_width,
+        ramp=ramp_of(config.training),
     )
+
+
+def ramp_of(options: TrainingConfig) -> Ramp:
+    """How its batches grow."""
+    return Ramp(options.ramp_sizes if options.ramp_steps else 1, options.ramp_steps)
 
 
 def prefetched(

@@ -43,7 +43,7 @@ def fitted(config: Config, processes: Processes, prepared: Prepared | None) -> C
         return config
     device = processes.own_device(choose_device(config.training.device))
     processes.connect(device)
-    accumulate, width = config.training.accumulate, config.data.row_width
+    accumulate, width = config.training.accumulate, config.row_width
     least = processes.count * accumulate
     batches = None if prepared is None else batches_of(_with_rows(config, least), prepared, "train")
     # A step of more than all there is would only see it again.
@@ -124,7 +124,8 @@ def _rehearse(config: Config, prepared: Prepared, batches: Batches) -> None:
 
 
 def _with_rows(config: Config, rows: int) -> Config:
-    return config.with_changes(training={"tokens_per_batch": rows * config.data.row_width})
+    """With so many rows in every step: where batches grow, it is the last ones that have to fit."""
+    return config.with_changes(training={"tokens_per_batch": rows * config.row_width, "ramp_steps": 0})
 
 
 def _out_of_memory(error: BaseException | None) -> bool:

@@ -76,7 +76,7 @@ def _bytes_saved_for_a_row(config: Config) -> int:
         model = assemble(config.model, config.text.vocabulary)
     # Weights that nobody has written to take no memory, and what they are does not matter here.
     model.to_empty(device="cpu")
-    ids_RW = torch.zeros(1, config.data.row_width, dtype=torch.long)
+    ids_RW = torch.zeros(1, config.row_width, dtype=torch.long)
     side = Packed(ids_RW, ids_RW, torch.ones_like(ids_RW))
     kept: dict[int, torch.UntypedStorage] = {}
 

@@ -151,7 +151,7 @@ class _Training:
         """A new run, or the one that the newest sound checkpoint tells of, with what a setback changes in it."""
         options = config.training
         tokenizer = prepared.tokenizer()
-        require_rows(config.rows_a_step, options, processes.count)
+        require_rows(config.fewest_rows, options, processes.count)
         batches, held_out = (batches_of(config, prepared, name) for name in ("train", "valid"))
         learner = Learner.begin(config, tokenizer.size, processes)
         saved = newest_saved(run, processes)
@@ -216,8 +216,10 @@ class _Training:
         together = f" in {self.processes.count} processes" if self.processes.count > 1 else ""
         self.line.say(
             f"{parameters:,} parameters on {where} in {precision}{together}; "
-            f"{len(self.batches.rows):,} rows of {self.config.data.row_width} positions, {self.batches.fill:.1%} full"
+            f"{len(self.batches.rows):,} rows of {self.config.row_width} positions, {self.batches.fill:.1%} full"
         )
+        if self.batches.left_out:
+            self.line.say(f"{self.batches.left_out:,} pairs are longer than a row and are not learned from")
         if self.step:
             self.line.say(f"going on after step {self.step:,}")
         if self.validation.texts and not self.validation.can_score():

@@ -61,12 +61,12 @@ class Plan:
     def text(self, config: Config) -> str:
         """The settings and the plan, for a person."""
         lines = [f"{name} = {'none' if value is None else value}" for name, value in settings(config)]
-        positions = self.rows_a_step * config.data.row_width
+        positions = self.rows_a_step * config.row_width
         each = f" in each of {self.processes} processes" if self.processes > 1 else ""
         lines += [
             "",
             f"parameters        {self.parameters:,}",
-            f"a step            {self.rows_a_step:,} rows of {config.data.row_width} positions: up to "
+            f"a step            {self.rows_a_step:,} rows of {config.row_width} positions: up to "
             f"{positions:,} source and {positions:,} target tokens",
             f"memory            about {readable_size(self.memory)}{each} while training in "
             f"{str(self.precision).removeprefix('torch.')}, and {readable_size(self.checkpoint)} of the host's while a "

@@ -59,7 +59,8 @@ class GpuQueue:
         self, given: Sequence[Tensor], place: Sequence[Tensor], work: Callable[[], None], answer: Tensor
     ) -> Callable[[], Answer]:
         with torch.cuda.stream(self._bringing):
-            self._brought = self._brought or [torch.empty_like(own) for own in place]
+            if [one.shape for one in self._brought] != [one.shape for one in place]:
+                self._brought = [torch.empty_like(own) for own in place]
             self._bringing.wait_event(self._taken)
             for tensor, brought in zip(given, self._brought, strict=True):
                 brought.copy_(tensor.pin_memory(), non_blocking=True)

@@ -106,7 +106,8 @@ class Step:
         self._moving = moving
         self._device = next(iter(weights.exact.values())).device
         self.queue: Queue = GpuQueue(self._device) if self._device.type == "cuda" else AtOnce()
-        self._work: Callable[[], None] = Captured(self._compute) if captured else self._compute
+        self._captured = captured
+        self._work: Callable[[], None] = self._compute
         self._batch: PairBatch | None = None
         self._settings = torch.zeros(len(Settings._fields), device=self._device)
         self._outcome = torch.zeros(len(Outcome._fields) - 1, device=self._device)
@@ -125,18 +126,25 @@ class Step:
         rate = learning_rate(options, self._config.model.width, number) * rate_factor
         follow = 0.0 if self._moving is None else 1 - self._moving.decay_at(number)
         settings = torch.tensor(Settings(batch.target_tokens, rate, rate * options.rest_rate, follow, stop))
-        if self._batch is None:
-            self._batch = batch.to(self._device, copy=True)
-        given, place = [*batch.tensors(), settings], [*self._batch.tensors(), self._settings]
+        place = [*self._room_for(batch).tensors(), self._settings]
         # A step's random numbers are its own: a resumed run needs to know nothing of those before.
         torch.manual_seed(options.seed * 1_000_003 + number + self._gradients.processes.rank * _APART)
-        answer = self.queue.put(given, place, self._work, self._outcome)
+        answer = self.queue.put([*batch.tensors(), settings], place, self._work, self._outcome)
 
         def outcome() -> Outcome:
             (total, surprise, norm, finite, stopping), idle = answer()
             return Outcome(total, surprise, norm, bool(finite), stopping, idle)
 
         return outcome
+
+    def _room_for(self, batch: PairBatch) -> PairBatch:
+        """Where a batch of this shape lies on the device; batches only grow, so that no shape comes back."""
+        if self._batch is None or self._batch.label_RW.shape != batch.label_RW.shape:
+            # What is still being computed with the smaller ones needs them, and their graph.
+            self.queue.wait()
+            self._batch = batch.to(self._device, copy=True)
+            self._work = Captured(self._compute) if self._captured else self._compute
+        return self._batch
 
     def _compute(self) -> None:
         """The step itself; what is not finite is left out by the device, without asking."""

@@ -14,6 +14,8 @@ from qkv.data import batches
 from qkv.data.batch import PairBatch, one_sentence_a_row
 from qkv.data.batches import Batches, Marks
 from qkv.data.corpus import Corpus, CorpusWriter
+from qkv.data.ramp import NO_RAMP, Ramp
+from qkv.errors import ConfigError
 from qkv.layers import loss
 from tests.packed import Pair, pair_batch
 
@@ -205,3 +207,35 @@ def test_the_shares_of_a_step_are_its_rows_in_order(tmp_path: Path, shares: int)
             (whole.source_tokens, whole.target_tokens)
         }
     assert whole.target_tokens == int((whole.label_RW != -100).sum())
+
+
+def test_pairs_that_do_not_fit_a_row_are_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+    pairs = some_pairs(60)
+    corpus = corpus_of(tmp_path, pairs)
+    narrow = Batches(corpus, width=8, rows_a_step=1, marks=MARKS, seed=1, leave_out_longer=True)
+    fitting = [pair for pair in pairs if max(len(pair.source), len(pair.target)) < 8]
+    assert 0 < len(fitting) < len(pairs)
+    steps = [narrow.of_step(step) for step in range(len(narrow.rows))]
+    assert sorted(pair for step in steps for row in pairs_in(step) for pair in row) == sorted(fitting)
+    assert narrow.left_out == len(pairs) - len(fitting)
+    assert [pairs[line - 1] for line in narrow.lines_of_step(0)] == pairs_in(steps[0])[0]
+    real = sum(int((step.label_RW != -100).sum()) for step in steps)
+    assert narrow.fill == pytest.approx(real / (len(narrow.rows) * 8))
+    with pytest.raises(ConfigError, match=r"no pair of the corpus fits rows of 1 positions; set training\.row_width"):
+        Batches(corpus, width=1, rows_a_step=1, marks=MARKS, seed=1, leave_out_longer=True)
+
+
+def test_batches_that_grow_take_the_rows_in_the_same_order(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, some_pairs(63))
+    steady, growing = (
+        Batches(corpus, width=WIDTH, rows_a_step=4, marks=MARKS, seed=1, ramp=ramp) for ramp in (NO_RAMP, Ramp(3, 6))
+    )
+    sizes = [1, 1, 1, 2, 2, 2] + [4] * 40
+    assert [len(growing.of_step(step).label_RW) for step in range(len(sizes))] == sizes
+    taken = [row for step in range(len(sizes)) for row in growing.rows_of_step(step)]
+    assert taken == [row for step in range(len(sizes)) for row in steady.rows_of_step(step)][: len(taken)]
+    assert len(taken) > 2 * len(growing.rows)
+    assert growing.epoch_at(8) == 17 / len(growing.rows)
+    batch, shares = growing.of_step(4), [growing.of_step(4, share=share, shares=2) for share in range(2)]
+    assert torch.equal(batch.label_RW, torch.cat([share.label_RW for share in shares]))
+    assert {share.target_tokens for share in shares} == {batch.target_tokens}

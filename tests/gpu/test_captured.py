@@ -155,3 +155,16 @@ def test_outcomes_asked_for_later_are_those_of_their_own_step(gpu: torch.device)
     waits = [ours.step.begin(batch(number), number) for number in range(1, STEPS + 1)]
     totals = [wait().total / batch(number).target_tokens for number, wait in enumerate(waits, start=1)]
     assert totals == pytest.approx(one_by_one, rel=1e-3)
+
+
+@in_both_precisions
+def test_captured_steps_of_growing_batches_are_the_plain_ones(gpu: torch.device, precision: torch.dtype) -> None:
+    """A graph of each size; what was begun with the smaller one is waited for."""
+    plain = stepping(model=sized("paper"), device=gpu)
+    fast = stepping(model=sized("paper"), device=gpu, precision=precision, fast=True)
+    sizes = [2] * (CAPTURED + 2) + [4] * (CAPTURED + 2)
+    some = [batch(number, rows) for number, rows in enumerate(sizes, start=1)]
+    waits = [fast.step.begin(one, number) for number, one in enumerate(some, start=1)]
+    expected = [plain.take(one, number).total / one.target_tokens for number, one in enumerate(some, start=1)]
+    found = [wait().total / one.target_tokens for wait, one in zip(waits, some, strict=True)]
+    assert found == pytest.approx(expected, rel=2e-3 if precision == torch.float32 else 0.04)
