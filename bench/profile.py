@@ -8,6 +8,7 @@ from torch.profiler import ProfilerActivity, profile
 from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.models.build import build, hasten
+from qkv.training.averaging import NoAverage
 from qkv.training.optimizer import build_optimizers
 from qkv.training.processes import Processes
 from qkv.training.step import Alone, Step
@@ -36,7 +37,7 @@ def profile_step(config: Config, batch: PairBatch, vocabulary: int) -> None:
     weights = Weights(model, torch.bfloat16)
     gradients = Alone(model, weights, config.training.label_smoothing, Processes())
     optimizers = build_optimizers(config.training, weights.exact, ())
-    step = Step(config, gradients, weights, optimizers, None, captured=True)
+    step = Step(config, gradients, weights, optimizers, NoAverage(weights.exact), captured=True)
     for number in range(1, 6):
         step.begin(batch, number)()
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:

@@ -36,6 +36,7 @@ from qkv.data.corpus import Corpus
 from qkv.models.build import build
 from qkv.prepare import Prepared
 from qkv.recipes import recipe
+from qkv.training.averaging import NoAverage
 from qkv.training.optimizer import build_optimizers
 from qkv.training.processes import Processes
 from qkv.training.step import Alone, Step
@@ -161,7 +162,7 @@ def qkv_steps(config: Config, corpus: Corpus, vocabulary: int, tokens: int) -> I
     weights = Weights(model, torch.float32)
     gradients = Alone(model, weights, config.training.label_smoothing, Processes())
     optimizers = build_optimizers(config.training, weights.exact, ())
-    step = Step(config, gradients, weights, optimizers, None, captured=False)
+    step = Step(config, gradients, weights, optimizers, NoAverage(weights.exact), captured=False)
     number = 0
     while True:
         batch = batches.of_step(number)

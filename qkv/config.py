@@ -154,7 +154,9 @@ class TrainingConfig:
     """Parts a step's batch is computed in, to fit memory; the step is the same."""
     optimizer: Literal["adam", "adamw", "muon"] = "adam"
     """Muon moves the matrices of the layers, and leaves the rest to AdamW."""
-    schedule: Literal["paper", "linear", "constant"] = "paper"
+    schedule: Literal["paper", "linear", "constant", "free"] = "paper"
+    """How the learning rate goes; `free` has it stay, as `constant`, and keeps a mean of the weights of all steps, with
+    which the run is validated and saved (Schedule-Free, around any optimizer)."""
     learning_rate: float = 1.0
     """The peak; under the paper's schedule, a factor on its equation 3."""
     rest_rate: float = 1.0
@@ -163,6 +165,7 @@ class TrainingConfig:
     decay_from: float = 0.4
     """The linear schedule is flat up to this share of the steps, then falls in a line to zero."""
     beta1: float = 0.9
+    """Adam's momentum; free of a schedule, how near to their mean the weights are that gradients are taken at."""
     beta2: float = 0.98
     epsilon: float = 1e-9
     weight_decay: float = 0.0
@@ -214,6 +217,10 @@ class TrainingConfig:
         _between(0, 1 << 32, "training.seed", self.seed)
         for name in ("label_smoothing", "moving_average", "decay_from", "beta1", "beta2"):
             _between(0, 1, f"training.{name}", getattr(self, name))
+        if self.schedule == "free" and self.final == "moving":
+            raise ConfigError(
+                "training.schedule=free keeps a mean of its own; set training.final to last or checkpoints"
+            )
         if self.learning_rate <= 0:
             raise ConfigError(f"training.learning_rate is {self.learning_rate}; it must be above 0")
         if self.rest_rate <= 0:

@@ -34,13 +34,15 @@ class Footprint:
         options, vocabulary = config.training, config.text.vocabulary
         parameters = count_parameters(config.model, vocabulary)
         precision = choose_precision(options.precision, choose_device(options.device))
-        kept = parameters * (3 + (options.final == "moving")) * _FLOAT
+        free = options.schedule == "free"
+        kept = parameters * (3 + (options.final == "moving" or free)) * _FLOAT
         working = _working_bytes(parameters, vocabulary, precision)
         way = "none" if processes == 1 else options.parallel
         return cls(
             parameters=parameters,
             precision=precision,
-            fixed=FIXED[way](kept + working, parameters * precision.itemsize, processes),
+            # Free of a schedule, the weights in use can be made of the two that a checkpoint has.
+            fixed=FIXED[way](kept + free * parameters * _FLOAT + working, parameters * precision.itemsize, processes),
             # Counted in float32, kept in the precision of the model.
             row=_bytes_saved_for_a_row(config) * precision.itemsize // _FLOAT,
             checkpoint=kept,

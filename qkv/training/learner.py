@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -10,15 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from qkv.checkpoint import Saved
-from qkv.config import Config
+from qkv.config import Config, TrainingConfig
 from qkv.devices import choose_device, choose_kernels, choose_precision
 from qkv.errors import CheckpointError
 from qkv.models.build import build, hasten
 from qkv.models.encoder_decoder import EncoderDecoder
-from qkv.training.averaging import MovingAverage
+from qkv.training.averaging import Averaging, MovingAverage, NoAverage
 from qkv.training.optimizer import build_optimizers
 from qkv.training.parallel import trained
 from qkv.training.processes import Processes
+from qkv.training.schedule_free import ScheduleFree
 from qkv.training.step import Step
 from qkv.training.weights import KeptWeights
 
@@ -30,7 +31,7 @@ class Learner(NamedTuple):
     """What translates."""
     weights: KeptWeights
     optimizers: list[torch.optim.Optimizer]
-    moving: MovingAverage | None
+    averaging: Averaging
     take_step: Step
     device: torch.device
     precision: torch.dtype
@@ -48,15 +49,15 @@ class Learner(NamedTuple):
         model, weights, gradients = trained(options, model, precision, processes)
         products = [f"{name}.weight" for name, part in model.named_modules() if isinstance(part, nn.Linear)]
         optimizers = build_optimizers(options, weights.exact, products, weights.matrices)
-        moving = MovingAverage(weights.exact, options.moving_average) if options.final == "moving" else None
+        averaging = averaging_of(options, weights.exact)
         # What the library adds for several processes cannot be captured.
         captured = fast and processes.count == 1
-        step = Step(config, gradients, weights, optimizers, moving, captured=captured)
-        return cls(model, weights, optimizers, moving, step, device, precision)
+        step = Step(config, gradients, weights, optimizers, averaging, captured=captured)
+        return cls(model, weights, optimizers, averaging, step, device, precision)
 
     def with_best_weights(self) -> AbstractContextManager[None]:
-        """Inside, the model has the weights that it would end with: where there is a moving average, that."""
-        return self.weights.replaced_by(self.weights.exact if self.moving is None else self.moving.tensors)
+        """Inside, the model has the weights that it would end with: where a mean of them is kept, that."""
+        return self.weights.replaced_by(self.averaging.mean)
 
     def tensors(self) -> Iterator[tuple[str, str, Tensor]]:
         """All that a checkpoint keeps: file, name and tensor, each made whole when its turn comes.
@@ -64,24 +65,20 @@ class Learner(NamedTuple):
         All processes have to go through it together.
         """
         whole = self.weights.whole
-        for name, weight in self.weights.exact.items():
-            yield "weights", name, whole(name, weight)
+        for file, tensors in self.averaging.files(self.weights.exact).items():
+            for name, tensor in tensors.items():
+                yield file, name, whole(name, tensor)
         for optimizer in self.optimizers:
             for parameter, state in optimizer.state.items():
                 name = self.weights.name(parameter)
                 for what, tensor in state.items():
                     yield "optimizer", f"{name}/{what}", whole(name, tensor)
-        if self.moving is not None:
-            for name, tensor in self.moving.tensors.items():
-                yield "moving", name, whole(name, tensor)
 
     def restore(self, saved: Saved) -> None:
         """Goes back to what a checkpoint kept."""
         try:
             self.weights.load(saved.tensors["weights"])
-            if self.moving is not None:
-                for name, tensor in self.moving.tensors.items():
-                    tensor.copy_(self.weights.share(name, saved.tensors["moving"][name]))
+            self._restore_average(saved)
             remembered: dict[str, dict[str, Tensor]] = {name: {} for name in self.weights.exact}
             for key, tensor in saved.tensors["optimizer"].items():
                 name, what = key.rsplit("/", 1)
@@ -92,3 +89,18 @@ class Learner(NamedTuple):
                         optimizer.state[parameter] = remembered[self.weights.name(parameter)]
         except (RuntimeError, KeyError) as error:
             raise CheckpointError(f"{saved.directory} does not fit the model of its run's config.json") from error
+
+    @torch.no_grad()
+    def _restore_average(self, saved: Saved) -> None:
+        for file, tensors in self.averaging.files(self.weights.exact).items():
+            for name, tensor in tensors.items():
+                tensor.copy_(self.weights.share(name, saved.tensors[file][name]))
+        self.averaging.restored(self.weights.exact)
+        self.weights.publish()
+
+
+def averaging_of(options: TrainingConfig, weights: Mapping[str, Tensor]) -> Averaging:
+    """What is kept of the weights of all steps."""
+    if options.schedule == "free":
+        return ScheduleFree(weights, beta=options.beta1, warmup_steps=options.warmup_steps)
+    return MovingAverage(weights, options.moving_average) if options.final == "moving" else NoAverage(weights)

@@ -32,7 +32,8 @@ def _adam(
     return kind(
         [{**group, "rate": rate} for group in groups if group["params"]],
         lr=config.learning_rate,
-        betas=(config.beta1, config.beta2),
+        # Free of a schedule, the mean of the weights is the momentum.
+        betas=(0.0 if config.schedule == "free" else config.beta1, config.beta2),
         eps=config.epsilon,
         fused=True,
         # A captured step may not count on the CPU.
@@ -77,8 +78,14 @@ def linear_learning_rate(step: int, steps: int, warmup_steps: int, decay_from: f
     return max(0.0, min(1.0, step / warmup_steps, left))
 
 
+def _constant(config: TrainingConfig, width: int, step: int) -> float:  # noqa: ARG001
+    return min(1.0, step / config.warmup_steps)
+
+
 SCHEDULES: dict[str, Callable[[TrainingConfig, int, int], float]] = {
     "paper": lambda config, width, step: paper_learning_rate(step, width, config.warmup_steps),
     "linear": lambda config, _, step: linear_learning_rate(step, config.steps, config.warmup_steps, config.decay_from),
-    "constant": lambda config, _, step: min(1.0, step / config.warmup_steps),
+    "constant": _constant,
+    "free": _constant,
 }
+"""Every row of `training.schedule`; free of one, a mean of all weights does what a falling rate would."""

@@ -16,7 +16,7 @@ from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.devices import Captured
 from qkv.models.encoder_decoder import EncoderDecoder
-from qkv.training.averaging import MovingAverage
+from qkv.training.averaging import Averaging
 from qkv.training.objective import translation_loss
 from qkv.training.optimizer import learning_rate
 from qkv.training.processes import Processes
@@ -35,7 +35,7 @@ class Settings(NamedTuple):
     rate: float
     rest_rate: float
     follow: float
-    """How far the moving average follows."""
+    """How far the mean of the weights follows."""
     stop: float
     """Above 0 where this process has been asked to stop."""
 
@@ -95,7 +95,7 @@ class Step:
         gradients: Gradients,
         weights: KeptWeights,
         optimizers: Sequence[torch.optim.Optimizer],
-        moving: MovingAverage | None,
+        averaging: Averaging,
         *,
         captured: bool,
     ) -> None:
@@ -103,7 +103,7 @@ class Step:
         self._gradients = gradients
         self._weights = weights
         self._optimizers = optimizers
-        self._moving = moving
+        self._averaging = averaging
         self._device = next(iter(weights.exact.values())).device
         self.queue: Queue = GpuQueue(self._device) if self._device.type == "cuda" else AtOnce()
         self._captured = captured
@@ -124,7 +124,7 @@ class Step:
         """
         options = self._config.training
         rate = learning_rate(options, self._config.model.width, number) * rate_factor
-        follow = 0.0 if self._moving is None else 1 - self._moving.decay_at(number)
+        follow = self._averaging.share_at(number)
         settings = torch.tensor(Settings(batch.target_tokens, rate, rate * options.rest_rate, follow, stop))
         place = [*self._room_for(batch).tensors(), self._settings]
         # A step's random numbers are its own: a resumed run needs to know nothing of those before.
@@ -158,14 +158,14 @@ class Step:
         total, surprise, stop = self._gradients.processes.summed(sums)
         norm = self._gradients.norm()
         finite = torch.isfinite(total) & torch.isfinite(norm)
+        self._averaging.before(self._weights.exact)
         for optimizer in self._optimizers:
             # As a scaler of gradients tells an optimizer to divide them, and to pass over those that are not finite.
             optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
             if options.clip is not None:
                 optimizer.grad_scale = (norm / options.clip).clamp_min(1.0)  # type: ignore[attr-defined]
             optimizer.step()
-        if self._moving is not None:
-            self._moving.follow(self._weights.exact, self._setting("follow") * finite)
+        self._averaging.after(self._weights.exact, self._setting("follow") * finite)
         self._weights.publish()
         self._outcome.copy_(torch.stack([total, surprise, norm, finite.float(), stop]))
 

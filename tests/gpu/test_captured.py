@@ -59,8 +59,8 @@ def test_a_captured_step_on_the_gpu_is_the_plain_step_on_the_cpu(gpu: torch.devi
 def resumed(before: Stepping, after: Stepping) -> None:
     """Gives one what the other has learned, as a checkpoint would."""
     after.weights.load({name: one.detach().cpu() for name, one in before.weights.exact.items()})
-    for name, one in before.moving.tensors.items():
-        after.moving.tensors[name].copy_(one)
+    for name, one in before.averaging.mean.items():
+        after.averaging.mean[name].copy_(one)
     for old, new in zip(before.optimizers, after.optimizers, strict=True):
         for old_group, new_group in zip(old.param_groups, new.param_groups, strict=True):
             for theirs, own in zip(old_group["params"], new_group["params"], strict=True):
@@ -86,8 +86,8 @@ def test_a_resumed_captured_step_is_an_uninterrupted_one(
     resumed(whole, after)
     expected = losses(whole, range(11, STEPS + 1))
     assert losses(after, range(11, STEPS + 1)) == pytest.approx(expected, rel=2e-3)
-    for name, one in whole.moving.tensors.items():
-        torch.testing.assert_close(after.moving.tensors[name], one, rtol=0.02, atol=2e-3)
+    for name, one in whole.averaging.mean.items():
+        torch.testing.assert_close(after.averaging.mean[name], one, rtol=0.02, atol=2e-3)
 
 
 def test_every_captured_step_draws_random_numbers_of_its_own(gpu: torch.device) -> None:
@@ -142,7 +142,7 @@ def test_what_is_tried_between_captured_steps_leaves_no_trace(gpu: torch.device,
         found = losses(ours, range(1, CAPTURED + 1))
         if tried:
             some = batch(99).to(gpu)
-            with torch.no_grad(), ours.weights.replaced_by(ours.moving.tensors):
+            with torch.no_grad(), ours.weights.replaced_by(ours.averaging.mean):
                 assert ours.model(some.source, some.target).isfinite().all()
         made.append(found + losses(ours, range(CAPTURED + 1, CAPTURED + 6)))
     assert made[0] == pytest.approx(made[1], rel=1e-3)

@@ -12,7 +12,8 @@ from qkv.config import Config, ModelConfig
 from qkv.data.batch import PairBatch
 from qkv.models.build import build, hasten
 from qkv.models.encoder_decoder import EncoderDecoder
-from qkv.training.averaging import MovingAverage
+from qkv.training.averaging import Averaging, MovingAverage
+from qkv.training.learner import averaging_of
 from qkv.training.optimizer import build_optimizers
 from qkv.training.processes import Processes
 from qkv.training.step import Alone, Outcome, Step
@@ -28,7 +29,7 @@ class Stepping(NamedTuple):
     model: EncoderDecoder
     weights: Weights
     optimizers: list[torch.optim.Optimizer]
-    moving: MovingAverage
+    averaging: Averaging
     step: Step
 
     def take(self, batch: PairBatch, number: int) -> Outcome:
@@ -40,7 +41,8 @@ class Stepping(NamedTuple):
         """Everything that a step may change, copied."""
         found: dict[str, Tensor] = {f"model/{name}": one for name, one in self.model.named_parameters()}
         found |= {f"exact/{name}": one for name, one in self.weights.exact.items()}
-        found |= {f"moving/{name}": one for name, one in self.moving.tensors.items()}
+        for file, tensors in self.averaging.files({}).items():
+            found |= {f"{file}/{name}": one for name, one in tensors.items()}
         for optimizer in self.optimizers:
             for parameter, state in optimizer.state.items():
                 found |= {f"{self.weights.name(parameter)}/{what}": one for what, one in state.items()}
@@ -55,7 +57,7 @@ def stepping(
     fast: bool = False,
     **training: Any,
 ) -> Stepping:
-    """Ready for its first step; the moving average follows whatever is `final`."""
+    """Ready for its first step; a moving average follows whatever is `final`, unless there is no schedule."""
     config = Config(model=model).with_changes(training={**CONSTANT, **training})
     built = build(config.model, VOCABULARY, seed=config.training.seed).to(device or torch.device("cpu"))
     built.train()
@@ -64,10 +66,11 @@ def stepping(
     weights = Weights(built, precision)
     products = {f"{name}.weight" for name, part in built.named_modules() if isinstance(part, nn.Linear)}
     optimizers = build_optimizers(config.training, weights.exact, products)
-    moving = MovingAverage(weights.exact, 0.5)
+    free = config.training.schedule == "free"
+    averaging = averaging_of(config.training, weights.exact) if free else MovingAverage(weights.exact, 0.5)
     gradients = Alone(built, weights, config.training.label_smoothing, Processes())
-    step = Step(config, gradients, weights, optimizers, moving, captured=fast)
-    return Stepping(config, built, weights, optimizers, moving, step)
+    step = Step(config, gradients, weights, optimizers, averaging, captured=fast)
+    return Stepping(config, built, weights, optimizers, averaging, step)
 
 
 def with_dropout(probability: float) -> ModelConfig:

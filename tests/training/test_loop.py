@@ -112,10 +112,12 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path: Path, toy_data: Path) ->
     assert names == ["step-0000008", "step-0000010", "step-0000012"]
 
 
-@pytest.mark.parametrize("final", ["last", "moving"])
-def test_the_validation_loss_is_that_of_each_sentence_alone(tmp_path: Path, toy_data: Path, final: str) -> None:
-    """By the weights that the run will end with: where these are a moving average, that is what is validated."""
-    train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"final": final, "moving_average": 0.5}))
+@pytest.mark.parametrize("changes", [{}, {"final": "moving", "moving_average": 0.5}, {"schedule": "free"}])
+def test_the_validation_loss_is_that_of_each_sentence_alone(
+    tmp_path: Path, toy_data: Path, changes: dict[str, Any]
+) -> None:
+    """By the weights that the run will end with: where these are an average, that is what is validated."""
+    train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training=changes))
     told = toy.reports(tmp_path / "run", "validation")[-1]
     prepared = Prepared.open(toy_data)
     tokenizer, corpus = prepared.tokenizer(), prepared.corpus("valid")

@@ -59,7 +59,9 @@ def test_every_process_draws_random_numbers_of_its_own_at_every_step() -> None:
         ours = stepping()
         processes = Processes(rank)
         gradients = Alone(ours.model, ours.weights, 0.1, processes)
-        step = Step(Config(model=FAMILIES["paper"]), gradients, ours.weights, ours.optimizers, None, captured=False)
+        step = Step(
+            Config(model=FAMILIES["paper"]), gradients, ours.weights, ours.optimizers, ours.averaging, captured=False
+        )
         for number in (1, 2, 3):
             step.begin(batch(1), number)()
             seeds.append(torch.initial_seed() % 2**32)

@@ -93,14 +93,15 @@ def with_bad_loss(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     monkeypatch.setattr(module, "translation_loss", bad)
 
 
+@pytest.mark.parametrize("schedule", ["constant", "free"])
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon"])
 @pytest.mark.parametrize("factor", [math.nan, math.inf])
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_a_step_that_is_not_finite_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, optimizer: str, factor: float, precision: torch.dtype
+    monkeypatch: pytest.MonkeyPatch, optimizer: str, factor: float, precision: torch.dtype, schedule: str
 ) -> None:
     """Neither weights nor what optimizers remember nor the moving average, to the last bit; the next one is sound."""
-    ours = stepping(optimizer=optimizer, weight_decay=0.1, clip=1.0, precision=precision)
+    ours = stepping(optimizer=optimizer, weight_decay=0.1, clip=1.0, precision=precision, schedule=schedule)
     assert ours.take(batch(1), 1).finite
     before = ours.remembered()
     with monkeypatch.context() as patch:
@@ -135,7 +136,7 @@ def test_the_moving_average_follows_the_exact_weights() -> None:
         decay = min(0.5, (1 + number) / (10 + number))
         expected = {name: decay * one + (1 - decay) * ours.weights.exact[name] for name, one in expected.items()}
     for name, one in expected.items():
-        close(ours.moving.tensors[name], one)
+        close(ours.averaging.mean[name], one)
 
 
 def test_the_same_step_is_taken_whatever_came_before() -> None:
