@@ -9,6 +9,7 @@ from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.models.build import build, hasten
 from qkv.training.averaging import NoAverage
+from qkv.training.objective import Goal
 from qkv.training.optimizer import build_optimizers
 from qkv.training.processes import Processes
 from qkv.training.step import Alone, Step
@@ -35,7 +36,7 @@ def profile_step(config: Config, batch: PairBatch, vocabulary: int) -> None:
     model = build(config.model, vocabulary, seed=1).cuda()
     hasten(model)
     weights = Weights(model, torch.bfloat16)
-    gradients = Alone(model, weights, config.training.label_smoothing, Processes())
+    gradients = Alone(model, weights, Goal.of(config.training), Processes())
     optimizers = build_optimizers(config.training, weights.exact, ())
     step = Step(config, gradients, weights, optimizers, NoAverage(weights.exact), captured=True)
     for number in range(1, 6):

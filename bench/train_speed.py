@@ -37,6 +37,7 @@ from qkv.models.build import build
 from qkv.prepare import Prepared
 from qkv.recipes import recipe
 from qkv.training.averaging import NoAverage
+from qkv.training.objective import Goal
 from qkv.training.optimizer import build_optimizers
 from qkv.training.processes import Processes
 from qkv.training.step import Alone, Step
@@ -160,7 +161,7 @@ def qkv_steps(config: Config, corpus: Corpus, vocabulary: int, tokens: int) -> I
     batches = Batches(corpus, width=width, rows_a_step=tokens // width, marks=_MARKS, seed=1)
     model = build(config.model, vocabulary, seed=1)
     weights = Weights(model, torch.float32)
-    gradients = Alone(model, weights, config.training.label_smoothing, Processes())
+    gradients = Alone(model, weights, Goal.of(config.training), Processes())
     optimizers = build_optimizers(config.training, weights.exact, ())
     step = Step(config, gradients, weights, optimizers, NoAverage(weights.exact), captured=False)
     number = 0

@@ -27,6 +27,10 @@ class Packed(NamedTuple):
             None if segments_RW is None else segments_RW.to(device, non_blocking=True, copy=copy),
         )
 
+    def twice(self) -> Packed:
+        ids_RW, positions_RW, segments_RW = self
+        return Packed(_twice(ids_RW), _twice(positions_RW), None if segments_RW is None else _twice(segments_RW))
+
     def rows(self, some: slice) -> Packed:
         ids_RW, positions_RW, segments_RW = self
         return Packed(ids_RW[some], positions_RW[some], None if segments_RW is None else segments_RW[some])
@@ -61,6 +65,10 @@ class PairBatch(NamedTuple):
             label_RW=self.label_RW.pin_memory(),
         )
 
+    def twice(self) -> PairBatch:
+        """Every row two times, one after the other; the tokens are still those of the rows alone."""
+        return self._replace(source=self.source.twice(), target=self.target.twice(), label_RW=_twice(self.label_RW))
+
     def split(self, parts: int) -> Iterator[PairBatch]:
         """The same rows in about equal parts; each part says how many tokens the whole has."""
         for rows in torch.arange(self.label_RW.size(0)).tensor_split(parts):
@@ -68,6 +76,10 @@ class PairBatch(NamedTuple):
             yield self._replace(
                 source=self.source.rows(some), target=self.target.rows(some), label_RW=self.label_RW[some]
             )
+
+
+def _twice(part_RW: Tensor) -> Tensor:
+    return part_RW.repeat_interleave(2, dim=0)
 
 
 def _pinned(part: Tensor | None) -> Tensor | None:

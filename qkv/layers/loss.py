@@ -32,6 +32,8 @@ class Chunks(NamedTuple):
     loss_and_gradient: Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor, Tensor]]
     """Of logits, labels and smoothing: both sums, and the gradient of the first by the logits, which may be where
     these were."""
+    of_two_readings: Callable[[Tensor, Tensor, float, float, int], tuple[Tensor, Tensor, Tensor]]
+    """The same where every row was read twice, given also the weight of their agreement and the width of a row."""
 
 
 def smoothed_cross_entropy(
@@ -43,6 +45,33 @@ def smoothed_cross_entropy(
         x_PD, weight_VD = x_PD.detach(), weight_VD.detach()
     total, surprise = _ChunkedLoss.apply(x_PD, weight_VD, label_P, smoothing, chunks or CHUNKS)  # type: ignore[no-untyped-call]
     return Loss(total, surprise, (label_P != IGNORED).sum())
+
+
+def agreeing_cross_entropy(
+    x_PD: Tensor,
+    weight_VD: Tensor,
+    label_P: Tensor,
+    *,
+    smoothing: float,
+    agreement: float,
+    width: int,
+    chunks: Chunks | None = None,
+) -> Loss:
+    """The mean loss of two readings of each row, which follow one another, and how far they are from agreeing.
+
+    That is R-Drop (Wu et al. 2021), halved: `agreement` is its α, by which the mean of both Kullback-Leibler
+    divergences counts beside the sum of both losses.
+    """
+    chunks = chunks or CHUNKS
+    of_two = chunks.of_two_readings
+
+    def loss_and_gradient(logits_PV: Tensor, label_P: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+        return of_two(logits_PV, label_P, smoothing, agreement, width)
+
+    # A row's two readings are in the same chunk.
+    whole = Chunks(max(1, chunks.positions // (2 * width)) * 2 * width, loss_and_gradient, of_two)
+    loss = smoothed_cross_entropy(x_PD, weight_VD, label_P, smoothing=smoothing, chunks=whole)
+    return loss._replace(tokens=loss.tokens // 2)
 
 
 def plain_smoothed_cross_entropy(x_PD: Tensor, weight_VD: Tensor, label_P: Tensor, *, smoothing: float) -> Loss:
@@ -116,5 +145,24 @@ def loss_and_gradient(logits_PV: Tensor, label_P: Tensor, smoothing: float) -> t
     return total, surprise_P1.sum(), gradient_PV.mul_(counted_P1)
 
 
-CHUNKS = Chunks(1024, loss_and_gradient)
+def loss_and_gradient_of_two_readings(
+    logits_PV: Tensor, label_P: Tensor, smoothing: float, agreement: float, width: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Both sums of the mean of the two, the first with what they differ by; and its gradient by all logits."""
+    total, surprise, gradient_PV = loss_and_gradient(logits_PV, label_P, smoothing)
+    counted_RW1 = (label_P != IGNORED).view(-1, 2, width, 1)[:, 0]
+    one_RWV, other_RWV = logits_PV.float().log_softmax(1).reshape(-1, 2, width, logits_PV.size(1)).unbind(1)
+    apart_RWV, p_RWV, q_RWV = one_RWV - other_RWV, one_RWV.exp(), other_RWV.exp()
+    there_RW1 = (p_RWV * apart_RWV).sum(2, keepdim=True)
+    back_RW1 = -(q_RWV * apart_RWV).sum(2, keepdim=True)
+    gradients = (
+        p_RWV * (apart_RWV - there_RW1 + 1) - q_RWV,
+        q_RWV * (-apart_RWV - back_RW1 + 1) - p_RWV,
+    )
+    apart_gradient = torch.stack([gradient * counted_RW1 for gradient in gradients], dim=1).view_as(gradient_PV)
+    differing = ((there_RW1 + back_RW1) * counted_RW1).sum()
+    return total / 2 + agreement / 4 * differing, surprise / 2, gradient_PV / 2 + agreement / 4 * apart_gradient
+
+
+CHUNKS = Chunks(1024, loss_and_gradient, loss_and_gradient_of_two_readings)
 """The plain way."""

@@ -43,8 +43,8 @@ class Footprint:
             precision=precision,
             # Free of a schedule, the weights in use can be made of the two that a checkpoint has.
             fixed=FIXED[way](kept + free * parameters * _FLOAT + working, parameters * precision.itemsize, processes),
-            # Counted in float32, kept in the precision of the model.
-            row=_bytes_saved_for_a_row(config) * precision.itemsize // _FLOAT,
+            # Counted in float32, kept in the precision of the model; for two readings, twice.
+            row=_bytes_saved_for_a_row(config) * (1 + (options.agreement > 0)) * precision.itemsize // _FLOAT,
             checkpoint=kept,
         )
 

@@ -13,6 +13,7 @@ from qkv.checkpoint import Saved
 from qkv.config import Config, TrainingConfig
 from qkv.devices import choose_device, choose_kernels, choose_precision
 from qkv.errors import CheckpointError
+from qkv.layers.dropout import Dropout
 from qkv.models.build import build, hasten
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training.averaging import Averaging, MovingAverage, NoAverage
@@ -46,13 +47,14 @@ class Learner(NamedTuple):
         fast = choose_kernels(options.kernels, device)
         if fast:
             hasten(model)
+        dropouts = [part for part in model.modules() if isinstance(part, Dropout)]
         model, weights, gradients = trained(options, model, precision, processes)
         products = [f"{name}.weight" for name, part in model.named_modules() if isinstance(part, nn.Linear)]
         optimizers = build_optimizers(options, weights.exact, products, weights.matrices)
         averaging = averaging_of(options, weights.exact)
         # What the library adds for several processes cannot be captured.
         captured = fast and processes.count == 1
-        step = Step(config, gradients, weights, optimizers, averaging, captured=captured)
+        step = Step(config, gradients, weights, optimizers, averaging, captured=captured, dropouts=dropouts)
         return cls(model, weights, optimizers, averaging, step, device, precision)
 
     def with_best_weights(self) -> AbstractContextManager[None]:

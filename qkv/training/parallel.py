@@ -13,6 +13,7 @@ import torch
 from qkv.config import TrainingConfig
 from qkv.errors import ConfigError
 from qkv.models.encoder_decoder import EncoderDecoder
+from qkv.training.objective import Goal
 from qkv.training.processes import Processes
 from qkv.training.step import Alone, Gradients
 from qkv.training.weights import KeptWeights, Weights
@@ -47,7 +48,7 @@ def require_rows(rows: int, options: TrainingConfig, count: int) -> None:
 
 def _alone(options: TrainingConfig, model: EncoderDecoder, precision: torch.dtype, processes: Processes) -> Trained:
     weights = Weights(model, precision)
-    return Trained(model, weights, Alone(model, weights, options.label_smoothing, processes))
+    return Trained(model, weights, Alone(model, weights, Goal.of(options), processes))
 
 
 def _replicated(
@@ -56,14 +57,14 @@ def _replicated(
     from qkv.training.replicated import Replicated
 
     weights = Weights(model, precision)
-    return Trained(model, weights, Replicated(model, weights, options.label_smoothing, processes))
+    return Trained(model, weights, Replicated(model, weights, Goal.of(options), processes))
 
 
 def _sharded(options: TrainingConfig, model: EncoderDecoder, precision: torch.dtype, processes: Processes) -> Trained:
     # Importing it takes a second.
     from qkv.training.sharded import shard
 
-    return Trained(*shard(model, precision, options.label_smoothing, processes))
+    return Trained(*shard(model, precision, Goal.of(options), processes))
 
 
 PARALLEL: dict[str, Callable[[TrainingConfig, EncoderDecoder, torch.dtype, Processes], Trained]] = {

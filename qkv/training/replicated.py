@@ -8,7 +8,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from qkv.data.batch import PairBatch
 from qkv.models.encoder_decoder import EncoderDecoder
-from qkv.training.objective import Objective
+from qkv.training.objective import Goal, Objective
 from qkv.training.processes import Processes
 from qkv.training.weights import Weights
 
@@ -16,10 +16,10 @@ from qkv.training.weights import Weights
 class Replicated:
     """DDP: every process has all weights, and gradients are averaged while the rest of them are still computed."""
 
-    def __init__(self, model: EncoderDecoder, weights: Weights, smoothing: float, processes: Processes) -> None:
+    def __init__(self, model: EncoderDecoder, weights: Weights, goal: Goal, processes: Processes) -> None:
         self.processes = processes
         self._weights = weights
-        self._objective = DistributedDataParallel(Objective(model, smoothing))
+        self._objective = DistributedDataParallel(Objective(model, goal))
 
     def learn(self, part: PairBatch, tokens: Tensor, *, first: bool) -> tuple[Tensor, Tensor]:
         weights = self._weights

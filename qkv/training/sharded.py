@@ -20,17 +20,17 @@ from qkv.data.batch import PairBatch
 from qkv.layers.block import Block
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training.muon import Matrices
-from qkv.training.objective import Objective
+from qkv.training.objective import Goal, Objective
 from qkv.training.processes import Processes
 
 
 def shard(
-    model: EncoderDecoder, precision: torch.dtype, smoothing: float, processes: Processes
+    model: EncoderDecoder, precision: torch.dtype, goal: Goal, processes: Processes
 ) -> tuple[EncoderDecoder, ShardedWeights, Sharded]:
     """Cuts the model's weights into parts; a whole model for translating, the parts, and how they learn."""
     device = model.inputs.weight_VD.device
     whole = copy.deepcopy(model).to("cpu", precision).requires_grad_(False)
-    objective = Objective(model, smoothing)
+    objective = Objective(model, goal)
     narrow = None if precision == torch.float32 else precision
     policy = MixedPrecisionPolicy(param_dtype=narrow, reduce_dtype=torch.float32)
     mesh = init_device_mesh(device.type, (processes.count,))

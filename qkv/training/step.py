@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.devices import Captured
+from qkv.layers.dropout import Dropout
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training.averaging import Averaging
-from qkv.training.objective import translation_loss
+from qkv.training.objective import Goal, translation_loss
 from qkv.training.optimizer import learning_rate
 from qkv.training.processes import Processes
 from qkv.training.queue import AtOnce, GpuQueue, Queue
@@ -70,14 +71,14 @@ class Gradients(Protocol):
 class Alone:
     """The gradients of a process that computes with whole batches."""
 
-    def __init__(self, model: EncoderDecoder, weights: Weights, smoothing: float, processes: Processes) -> None:
+    def __init__(self, model: EncoderDecoder, weights: Weights, goal: Goal, processes: Processes) -> None:
         self.processes = processes
         self._model = model
         self._weights = weights
-        self._smoothing = smoothing
+        self._goal = goal
 
     def learn(self, part: PairBatch, tokens: Tensor, *, first: bool) -> tuple[Tensor, Tensor]:
-        loss = translation_loss(self._model, part, smoothing=self._smoothing)
+        loss = translation_loss(self._model, part, self._goal)
         # Not `backward`, which would leave the gradients on the weights: at another place each time.
         self._weights.add_gradients(torch.autograd.grad(loss.total / tokens, self._weights.used), first=first)
         return loss.total.detach(), loss.surprise
@@ -98,6 +99,7 @@ class Step:
         averaging: Averaging,
         *,
         captured: bool,
+        dropouts: Sequence[Dropout] = (),
     ) -> None:
         self._config = config
         self._gradients = gradients
@@ -107,6 +109,8 @@ class Step:
         self._device = next(iter(weights.exact.values())).device
         self.queue: Queue = GpuQueue(self._device) if self._device.type == "cuda" else AtOnce()
         self._captured = captured
+        self._dropouts = dropouts
+        self._drops = False
         self._work: Callable[[], None] = self._compute
         self._batch: PairBatch | None = None
         self._settings = torch.zeros(len(Settings._fields), device=self._device)
@@ -126,7 +130,7 @@ class Step:
         rate = learning_rate(options, self._config.model.width, number) * rate_factor
         follow = self._averaging.share_at(number)
         settings = torch.tensor(Settings(batch.target_tokens, rate, rate * options.rest_rate, follow, stop))
-        place = [*self._room_for(batch).tensors(), self._settings]
+        place = [*self._room_for(batch, drops=number > options.dropout_after).tensors(), self._settings]
         # A step's random numbers are its own: a resumed run needs to know nothing of those before.
         torch.manual_seed(options.seed * 1_000_003 + number + self._gradients.processes.rank * _APART)
         answer = self.queue.put([*batch.tensors(), settings], place, self._work, self._outcome)
@@ -137,11 +141,18 @@ class Step:
 
         return outcome
 
-    def _room_for(self, batch: PairBatch) -> PairBatch:
-        """Where a batch of this shape lies on the device; batches only grow, so that no shape comes back."""
-        if self._batch is None or self._batch.label_RW.shape != batch.label_RW.shape:
-            # What is still being computed with the smaller ones needs them, and their graph.
+    def _room_for(self, batch: PairBatch, *, drops: bool) -> PairBatch:
+        """Where a batch of this shape lies on the device; batches only grow, so that no shape comes back.
+
+        What the device is given for a step is made anew for another shape, and when dropout begins.
+        """
+        # Whoever tried the model meanwhile has told all its parts that it learns again.
+        for dropout in self._dropouts:
+            dropout.train(drops)
+        if self._batch is None or self._batch.label_RW.shape != batch.label_RW.shape or drops != self._drops:
+            # What is still being computed needs its batch, and its graph.
             self.queue.wait()
+            self._drops = drops
             self._batch = batch.to(self._device, copy=True)
             self._work = Captured(self._compute) if self._captured else self._compute
         return self._batch

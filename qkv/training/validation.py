@@ -21,7 +21,7 @@ from qkv.prepare import Prepared
 from qkv.text.files import read_lines
 from qkv.text.languages import Direction
 from qkv.text.subwords import Tokenizer
-from qkv.training.objective import translation_loss
+from qkv.training.objective import Goal, translation_loss
 from qkv.training.reports import perplexity
 from qkv.translate import Translator
 
@@ -91,10 +91,11 @@ class Validation:
 
     def _loss(self, model: EncoderDecoder) -> dict[str, float]:
         total = surprise = tokens = 0.0
-        smoothing = self.config.training.label_smoothing
+        # What is left out of a model that learns is the only thing that two readings could differ by.
+        goal = Goal(self.config.training.label_smoothing)
         for rows in np.array_split(np.arange(len(self.batches.rows)), self._parts()):
             batch = self.batches.of_rows(rows).to(model.inputs.weight_VD.device)
-            loss = translation_loss(model, batch, smoothing=smoothing)
+            loss = translation_loss(model, batch, goal)
             total += loss.total.item()
             surprise += loss.surprise.item()
             tokens += loss.tokens.item()

@@ -10,7 +10,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from qkv.layers import loss as module
-from qkv.layers.loss import IGNORED, Loss, plain_smoothed_cross_entropy, smoothed_cross_entropy
+from qkv.layers.loss import (
+    IGNORED,
+    Loss,
+    agreeing_cross_entropy,
+    plain_smoothed_cross_entropy,
+    smoothed_cross_entropy,
+)
 
 POSITIONS, WIDTH, VOCABULARY = 23, 6, 17
 
@@ -118,3 +124,55 @@ def test_losses_of_parts_add_up() -> None:
     first = smoothed_cross_entropy(x[:9], weight, label[:9], smoothing=0.1)
     second = smoothed_cross_entropy(x[9:], weight, label[9:], smoothing=0.1)
     torch.testing.assert_close(Loss(*(a + b for a, b in zip(first, second, strict=True))), whole)
+
+
+ROWS, ROW_WIDTH = 4, 3
+
+
+def read_twice() -> tuple[Tensor, Tensor, Tensor]:
+    """Rows that follow one another in twos, with the same labels."""
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(ROWS, 2, ROW_WIDTH, WIDTH, generator=generator)
+    weight = torch.randn(VOCABULARY, WIDTH, generator=generator)
+    label = torch.randint(VOCABULARY, (ROWS, 1, ROW_WIDTH), generator=generator)
+    label[1, :, 2] = label[3, :, 0] = IGNORED
+    return x.requires_grad_(), weight.requires_grad_(), label.expand(-1, 2, -1)
+
+
+def plain_agreement(x: Tensor, weight: Tensor, label: Tensor, smoothing: float, agreement: float) -> Loss:
+    """R-Drop as its paper writes it, by the library's functions, and half of that."""
+    losses = [
+        plain_smoothed_cross_entropy(x[:, one].flatten(0, 1), weight, label[:, one].flatten(), smoothing=smoothing)
+        for one in (0, 1)
+    ]
+    p, q = ((x[:, one] @ weight.T).log_softmax(-1)[label[:, one] != IGNORED] for one in (0, 1))
+    divergences = [functional.kl_div(other, this, log_target=True, reduction="sum") for this, other in ((p, q), (q, p))]
+    whole = losses[0].total + losses[1].total + agreement * (divergences[0] + divergences[1]) / 2
+    return Loss(whole / 2, (losses[0].surprise + losses[1].surprise) / 2, losses[0].tokens)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("positions", [1, 13, 1000])
+def test_two_readings_are_to_agree_as_the_paper_has_it(
+    smoothing: float, positions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the size of a chunk: one of less than a row's two readings, one of two rows, and one of all."""
+    monkeypatch.setattr(module, "CHUNKS", module.CHUNKS._replace(positions=positions))
+    x, weight, label = read_twice()
+    ours = agreeing_cross_entropy(
+        x.flatten(0, 2), weight, label.flatten(), smoothing=smoothing, agreement=5.0, width=ROW_WIDTH
+    )
+    plain = plain_agreement(x, weight, label, smoothing, 5.0)
+    torch.testing.assert_close(ours, plain)
+    assert ours.tokens == ROWS * ROW_WIDTH - 2
+    torch.testing.assert_close(gradients(ours, x, weight), gradients(plain, x, weight), rtol=1e-5, atol=1e-5)
+
+
+def test_readings_that_agree_are_read_once() -> None:
+    x, weight, label = read_twice()
+    same = x.detach()[:, :1].expand(-1, 2, -1, -1)
+    ours = agreeing_cross_entropy(
+        same.flatten(0, 2), weight, label.flatten(), smoothing=0.1, agreement=5.0, width=ROW_WIDTH
+    )
+    once = smoothed_cross_entropy(same[:, 0].flatten(0, 1), weight, label[:, 0].flatten(), smoothing=0.1)
+    torch.testing.assert_close(ours, once)

@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from qkv.config import Config, ModelConfig
 from qkv.data.batch import PairBatch
+from qkv.layers.dropout import Dropout
 from qkv.models.build import build, hasten
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training.averaging import Averaging, MovingAverage
 from qkv.training.learner import averaging_of
+from qkv.training.objective import Goal
 from qkv.training.optimizer import build_optimizers
 from qkv.training.processes import Processes
 from qkv.training.step import Alone, Outcome, Step
@@ -64,12 +66,13 @@ def stepping(
     if fast:
         hasten(built)
     weights = Weights(built, precision)
+    dropouts = [part for part in built.modules() if isinstance(part, Dropout)]
     products = {f"{name}.weight" for name, part in built.named_modules() if isinstance(part, nn.Linear)}
     optimizers = build_optimizers(config.training, weights.exact, products)
     free = config.training.schedule == "free"
     averaging = averaging_of(config.training, weights.exact) if free else MovingAverage(weights.exact, 0.5)
-    gradients = Alone(built, weights, config.training.label_smoothing, Processes())
-    step = Step(config, gradients, weights, optimizers, averaging, captured=fast)
+    gradients = Alone(built, weights, Goal.of(config.training), Processes())
+    step = Step(config, gradients, weights, optimizers, averaging, captured=fast, dropouts=dropouts)
     return Stepping(config, built, weights, optimizers, averaging, step)
 
 

@@ -11,6 +11,7 @@ import torch
 from qkv.config import Config, TrainingConfig
 from qkv.errors import ConfigError
 from qkv.models.build import build
+from qkv.training.objective import Goal
 from qkv.training.parallel import require_rows, trained
 from qkv.training.processes import Processes, joined
 from qkv.training.step import Alone, Step
@@ -58,7 +59,7 @@ def test_every_process_draws_random_numbers_of_its_own_at_every_step() -> None:
     for rank in range(4):
         ours = stepping()
         processes = Processes(rank)
-        gradients = Alone(ours.model, ours.weights, 0.1, processes)
+        gradients = Alone(ours.model, ours.weights, Goal(0.1), processes)
         step = Step(
             Config(model=FAMILIES["paper"]), gradients, ours.weights, ours.optimizers, ours.averaging, captured=False
         )

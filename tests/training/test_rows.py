@@ -75,8 +75,9 @@ def test_a_step_of_a_growing_batch_is_counted_and_taken_as_a_run_of_that_size_wo
     )
 
 
-def test_two_processes_grow_their_batches_as_one_does(tmp_path: Path, toy_data: Path) -> None:
-    config = GROWING.with_changes(model={"dropout": 0.0}, training={"tokens_per_batch": 288})
+def test_two_processes_grow_their_batches_and_read_them_twice_as_one_does(tmp_path: Path, toy_data: Path) -> None:
+    """Before dropout begins, whose numbers each of them draws for itself."""
+    config = GROWING.with_changes(training={"tokens_per_batch": 288, "agreement": 4.0, "dropout_after": 10})
     train_prepared(toy_data, tmp_path / "alone", config)
     together(toy_data, tmp_path / "run", config)
     ours, theirs = ([one["loss"] for one in toy.reports(tmp_path / run, "train")] for run in ("run", "alone"))

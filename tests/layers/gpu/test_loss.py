@@ -7,6 +7,7 @@ import torch
 
 from qkv.layers.loss import IGNORED
 from qkv.layers.loss import loss_and_gradient as plain
+from qkv.layers.loss import loss_and_gradient_of_two_readings as plain_of_two
 from tests.layers.gpu.twins import agree, in_both_precisions, numbers
 
 POSITIONS = 7
@@ -57,3 +58,26 @@ def test_logits_that_a_float_could_not_raise_e_to_the_power_of_are_no_trouble(de
     expected = plain(logits.clone(), label, 0.1)
     # A float as large as the logits is only so exact.
     agree(loss.loss_and_gradient(logits, label, 0.1), expected, factor=30)
+
+
+@in_both_precisions
+@pytest.mark.parametrize(("vocabulary", "block"), [(17, 4096), (17, 8), (24, 8)])
+def test_two_readings_are_compared_as_the_plain_part_does_it(
+    device: torch.device, precision: torch.dtype, vocabulary: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from qkv.layers.gpu import loss
+
+    monkeypatch.setattr(loss, "BLOCK", block)
+    rows, width = 3, 5
+    room = (3 * numbers(rows * 2 * width, 32, seed=1, device=device)).detach().to(precision)
+    logits, beside = room[:, :vocabulary], room[:, vocabulary:].clone()
+    label = torch.randint(vocabulary, (rows, 1, width), generator=torch.Generator().manual_seed(2)).to(device)
+    label[0, :, 3] = label[2, :, 0] = IGNORED
+    label = label.expand(-1, 2, -1).flatten()
+    expected = plain_of_two(logits.float(), label, 0.1, 5.0, width)
+    ours = loss.loss_and_gradient_of_two_readings(logits, label, 0.1, 5.0, width)
+    agree(ours[:2], expected[:2])
+    agree([ours[2]], [expected[2]])
+    assert ours[2].data_ptr() == logits.data_ptr()
+    assert not ours[2][label == IGNORED].any()
+    assert torch.equal(room[:, vocabulary:], beside)

@@ -13,7 +13,7 @@ from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.kernels import fused
 from qkv.models.build import assemble, hasten
 from qkv.models.encoder_decoder import EncoderDecoder
-from qkv.training.objective import translation_loss
+from qkv.training.objective import Goal, translation_loss
 from tests.layers.gpu.twins import agree
 from tests.models.families import FAMILIES, VOCABULARY, batch_of, randomised, some_rows
 
@@ -37,9 +37,9 @@ def hastened_and_plain(family: str, device: torch.device) -> tuple[EncoderDecode
     return hastened, plain
 
 
-def loss_and_gradients(model: EncoderDecoder) -> list[Tensor]:
+def loss_and_gradients(model: EncoderDecoder, agreement: float = 0.0) -> list[Tensor]:
     batch = batch_of(some_rows()[:2]).to(model.inputs.weight_VD.device)
-    loss = translation_loss(model, batch, smoothing=0.1)
+    loss = translation_loss(model, batch, Goal(0.1, agreement))
     mean = loss.total / batch.target_tokens
     return [mean.detach(), *torch.autograd.grad(mean, list(model.parameters()))]
 
@@ -48,6 +48,12 @@ def loss_and_gradients(model: EncoderDecoder) -> list[Tensor]:
 def test_a_hastened_model_learns_the_same(device: torch.device, family: str) -> None:
     hastened, plain = hastened_and_plain(family, device)
     agree(loss_and_gradients(hastened), loss_and_gradients(plain))
+
+
+def test_two_readings_teach_a_hastened_model_the_same(device: torch.device) -> None:
+    """Without dropout they agree, and are learned from as one."""
+    hastened, plain = hastened_and_plain("modern", device)
+    agree(loss_and_gradients(hastened, agreement=5.0), loss_and_gradients(plain))
 
 
 @pytest.mark.parametrize("family", ["paper", "pre-norm", "modern"])
