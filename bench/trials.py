@@ -1,136 +1,196 @@
 """Recipes side by side at equal time on one GPU: held-out loss and BLEU of each after the steps its speed allows.
 
-    python -m bench.trials --data data/ --seconds 50            # every trial
-    python -m bench.trials --data data/ --seconds 100 modern    # those whose name has this in it
+    python -m bench.trials --data data/ --seconds 50                     # every trial
+    python -m bench.trials --data data/ --only rows --only fast          # fast, and those with "rows" in their name
     python -m bench.trials --list
+    python -m bench.trials --table trials.jsonl                          # what came of them so far
 
-Each trial is `qkv train` with settings of its own. First its speed is measured alone, over some steps that are thrown
-away (once for all trials that do the same work a step); then it gets as many steps as fit the time. So trials may run
-beside one another (--at-once), and what one GPU's time buys is compared, not what a busy GPU gave. One JSON line a
-trial goes to --output.
+Each trial is a run of its own, in this process. First the speed is measured, on steps that are thrown away (once for
+all trials whose steps do the same work); then it gets as many steps as fit the time. One JSON line a trial is added to
+--output as it comes, and trials that are there already are passed over: a machine may be taken away at any moment, and
+the same command goes on.
+
+Subword sampling is a matter of the data. Its two trials need the same corpus and held-out pairs, cut by a vocabulary
+that has probabilities; a loss in nats a token can be compared between these two only:
+
+    qkv prepare train.en train.de --recipe base --set text.algorithm=unigram --output unigram/
+    qkv prepare train.en train.de --recipe base --set text.algorithm=unigram --set text.segmentations=4 \\
+        --tokenizer unigram/tokenizer.model --output sampled/
+    python -m bench.trials --data data/ --unigram unigram/ --sampled sampled/ --only unigram
+
+Rows of more than 128 positions do not fit the tiles of our attention kernel: there it is the library's, which the table
+says. Pairs that do not fit rows of 64 or 96 are left out of training, and not of what is held out. Without a GPU,
+--set makes models small enough to rehearse with.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
-import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
-COMMON: dict[str, Any] = {
-    "training.tokens_per_batch": 65_536,
-    "training.schedule": "linear",
-    "training.decay_from": 0.4,
-    "training.warmup_steps": 80,
-    "training.clip": 1.0,
-    "training.epsilon": 1e-8,
-    "training.final": "last",
-    "training.keep_checkpoints": 1,
-    "training.average_checkpoints": 1,
-    "training.report_every": 50,
-    "training.validation_sentences": 1000,
-}
-PRE = {"model.residual": "pre"}
-MODERN = {
-    **PRE,
-    "model.norm": "rms",
-    "model.positions": "rotary",
-    "model.feed_forward": "gated",
-    "model.hidden": 1344,
-    "model.query_key_norm": "rms",
-}
-MUON = {"training.optimizer": "muon", "training.learning_rate": 6e-3, "training.rest_rate": 0.5}
-HALF = {"training.tokens_per_batch": 32_768}
-TRIALS: dict[str, dict[str, Any]] = {
-    "AdamW 2e-3, pre-norm": {**PRE, "training.optimizer": "adamw", "training.learning_rate": 2e-3},
-    "paper's schedule, Adam, post-norm": {
-        "training.optimizer": "adam",
-        "training.schedule": "paper",
-        "training.learning_rate": 0.5,
-        "training.warmup_steps": 400,
-        "training.clip": "none",
-    },
-    "Muon 6e-3, post-norm": MUON,
-    "Muon 6e-3, pre-norm": {**PRE, **MUON},
-    "Muon 6e-3, pre-norm, silent": {**PRE, **MUON, "model.initial": "silent"},
-    "Muon 6e-3, pre-norm, rotary": {**PRE, **MUON, "model.positions": "rotary"},
-    "Muon 6e-3, pre-norm, normed queries and keys": {**PRE, **MUON, "model.query_key_norm": "rms"},
-    "Muon 6e-3, modern": {**MODERN, **MUON},
-    "Muon 6e-3, modern, silent": {**MODERN, **MUON, "model.initial": "silent"},
-    "Muon 6e-3, modern, no dropout": {**MODERN, **MUON, "model.dropout": 0.0},
-    "Muon 6e-3, modern, weight decay 0.1": {**MODERN, **MUON, "training.weight_decay": 0.1},
-    "Muon 6e-3, modern, decay from 0.1": {**MODERN, **MUON, "training.decay_from": 0.1},
-    "Muon 6e-3, modern, moving average": {
-        **MODERN, **MUON, "training.final": "moving", "training.moving_average": 0.98,
-    },
-    "Muon 4e-3, modern, half the batch": {**MODERN, **MUON, **HALF, "training.learning_rate": 4e-3},
-    "Muon 9e-3, modern": {**MODERN, **MUON, "training.learning_rate": 9e-3},
-    "AdamW 2e-3, modern": {**MODERN, "training.optimizer": "adamw", "training.learning_rate": 2e-3},
-}  # fmt: skip
-COSTS_NOTHING = {"model.initial", "training.learning_rate", "training.weight_decay", "training.decay_from"}
-"""Settings that change what a step learns, but not what it does."""
-_PROBE = {"training.steps": 150, "training.validate_every": 10**6, "training.validation_sentences": 0}
+from bench.trial_table import COMMON, COSTS_NOTHING, TRIALS, Trial
+from qkv.config import Config, override_all
+from qkv.devices import choose_device, choose_kernels, release_memory
+from qkv.prepare import Prepared
+from qkv.progress import duration
+from qkv.recipes import recipe
+from qkv.reproduce.budget import steps_a_second
+from qkv.training import train_prepared
+from qkv.training.feeding import ramp_of
+
+_BESIDE = 20.0
+"""Seconds of a trial, about, in which it does not learn: it lays out its rows, translates, and saves its weights."""
+_MEASURING = 3.0
+_TILED = 128
+"""The widest row that attention's own kernel takes (`layers.gpu.attention.WIDEST`, which needs Triton to be read)."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only trials with one of these in their name")
-    parser.add_argument("--data", type=Path, help="a directory that qkv prepare wrote")
-    parser.add_argument("--seconds", type=float, default=50.0, help="of the GPU for each trial (default: 50)")
-    parser.add_argument("--at-once", type=int, default=3, help="trials that run beside one another (default: 3)")
-    parser.add_argument("--output", type=Path, default=Path("trials.jsonl"))
-    parser.add_argument("--list", action="store_true", help="show the trials and stop")
-    options = parser.parse_args()
-    chosen = {name: settings for name, settings in TRIALS.items() if _wanted(name, options.names)}
-    if options.list or options.data is None:
+    options = _parser().parse_args()
+    if options.table:
+        print(table(results_in(options.table)))
+        return
+    chosen = {name: one for name, one in TRIALS.items() if _wanted(name, options.only)}
+    if options.list:
         print("\n".join(chosen))
         return
-    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(options.at_once) as pool:
-        steps = steps_in_time(options, Path(directory), chosen)
-        for result in pool.map(lambda name: trial(options, Path(directory), name, steps[name]), chosen):
-            with options.output.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(result) + "\n")
-            print(f"{result['name']:48} {result['steps']:6,} steps  nll {result['nll']:.3f}  BLEU {result['bleu']:.2f}")
+    given = {name: one for name, one in chosen.items() if getattr(options, one.data) is not None}
+    for name in chosen.keys() - given.keys():
+        print(f"{name}: needs --{chosen[name].data}")
+    there = {result["name"] for result in results_in(options.output) if result["asked"] == options.seconds}
+    trials = {name: one for name, one in given.items() if name not in there}
+    kinds = {_kind(trial) for trial in trials.values()}
+    expected = (options.seconds + _BESIDE) * len(trials) + _BESIDE * len(kinds)
+    print(f"{len(trials)} trials of {options.seconds:g} s: about {duration(expected)} in all", flush=True)
+    begun = time.monotonic()
+    for number, result in enumerate(results(trials, options), start=1):
+        with options.output.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(result) + "\n")
+        left = (time.monotonic() - begun) / number * (len(trials) - number)
+        print(f"{row(result)} · {number} of {len(trials)}, about {duration(left)} left", flush=True)
+    print(table(results_in(options.output)))
 
 
-def _wanted(name: str, parts: list[str]) -> bool:
-    return not parts or any(part in name for part in parts)
+def results(trials: Mapping[str, Trial], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """What came of each trial; one that fails says why, and costs the others nothing."""
+    speeds: dict[object, float] = {}
+    for name, trial in trials.items():
+        begun = time.monotonic()
+        told: dict[str, Any] = {"name": name, "asked": options.seconds, "commit": _commit()}
+        try:
+            told |= attempt(trial, options, speeds)
+        except Exception as error:  # noqa: BLE001
+            told |= {"error": f"{type(error).__name__}: {error}"}
+        # Only here is the error gone, and with it all that it led to.
+        release_memory(choose_device("auto"))
+        yield told | {"wall": time.monotonic() - begun}
 
 
-def steps_in_time(options: argparse.Namespace, directory: Path, chosen: dict[str, dict[str, Any]]) -> dict[str, int]:
-    """How many steps of each trial fit the time, by the speed of its kind's last steps alone on the GPU."""
-    found: dict[tuple[tuple[str, Any], ...], int] = {}
-    steps = {}
-    for name, settings in chosen.items():
-        kind = tuple(sorted((key, value) for key, value in settings.items() if key not in COSTS_NOTHING))
-        if kind not in found:
-            log = train(options, directory / f"probe-{len(found)}", {**COMMON, **settings, **_PROBE})
-            before, last = [line for line in log if line["kind"] == "train"][-2:]
-            a_second = (last["step"] - before["step"]) / (last["seconds"] - before["seconds"])
-            found[kind] = int(options.seconds * a_second)
-        steps[name] = found[kind]
+def attempt(trial: Trial, options: argparse.Namespace, speeds: dict[object, float]) -> dict[str, Any]:
+    """A run of as many steps as its speed allows, and how good it is in the end."""
+    prepared = Prepared.open(getattr(options, trial.data))
+    config = prepared.applied_to(config_of(trial, options.set))
+    kind, log = _kind(trial), options.output.with_suffix(".log")
+    with log.open("a", encoding="utf-8") as file, redirect_stderr(file), tempfile.TemporaryDirectory() as directory:
+        if kind not in speeds:
+            whole = config.with_changes(training={"ramp_steps": 0, "dropout_after": 0})
+            speeds[kind] = steps_a_second(whole, prepared, _MEASURING)
+        steps = steps_within(config, options.seconds * speeds[kind])
+        ends = {"steps": steps, "validate_every": steps, "save_every": steps}
+        run = Path(directory) / "run"
+        train_prepared(prepared.directory, run, config.with_changes(training=ends))
+        lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    learned, tried = (next(one for one in reversed(lines) if one["kind"] == kind) for kind in ("train", "validation"))
+    found = {name: tried.get(name) for name in ("nll", "bleu", "seconds")}
+    return {**found, "steps": steps, "tokens_per_second": learned["tokens_per_second"], "note": note(config)}
+
+
+def config_of(trial: Trial, more: list[str]) -> Config:
+    changes = {**COMMON, **trial.settings, **dict(one.split("=", 1) for one in more)}
+    return override_all(recipe("base"), {name: str(value) for name, value in changes.items()})
+
+
+def steps_within(config: Config, whole_steps: float) -> int:
+    """How many steps take as long as so many of the whole batch, if a row takes as long in any of them."""
+    ramp, rows = ramp_of(config.training), config.rows_a_step
+    steps = max(1, int(whole_steps))
+    while ramp.rows_before(steps + 1, rows) <= whole_steps * rows:
+        steps += 1
     return steps
 
 
-def trial(options: argparse.Namespace, directory: Path, name: str, steps: int) -> dict[str, Any]:
-    run = directory / f"trial-{list(TRIALS).index(name)}"
-    ends = {"training.steps": steps, "training.validate_every": steps, "training.save_every": steps}
-    log = train(options, run, {**COMMON, **TRIALS[name], **ends})
-    last = [line for line in log if line["kind"] == "validation"][-1]
-    return {"name": name, "steps": steps, "seconds": options.seconds, "nll": last["nll"], "bleu": last.get("bleu")}
+def note(config: Config) -> str:
+    """What is other than in the trials beside it."""
+    fast = choose_kernels(config.training.kernels, choose_device(config.training.device))
+    if not fast:
+        return "plain kernels"
+    return "the library's attention" if config.row_width > _TILED else ""
 
 
-def train(options: argparse.Namespace, run: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """`qkv train`, and what it logged."""
-    command = [sys.executable, "-m", "qkv", "train", "--data", str(options.data), "--output", str(run)]
-    for setting, value in settings.items():
-        command += ["--set", f"{setting}={value}"]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-    return [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+def results_in(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def table(some: list[dict[str, Any]]) -> str:
+    """In Markdown, the best first and those that failed last."""
+    ordered = sorted(some, key=lambda one: (one["asked"], one.get("nll", float("inf"))))
+    head = "| recipe | steps | seconds of steps | tokens/s | nll | BLEU | |\n|---|---|---|---|---|---|---|"
+    return "\n".join([head, *map(row, ordered)])
+
+
+def row(result: dict[str, Any]) -> str:
+    if "error" in result:
+        return f"| {result['name']} | | | | | | {result['error']} |"
+    bleu = "" if result["bleu"] is None else f"{result['bleu']:.2f}"
+    return (
+        f"| {result['name']} | {result['steps']:,} | {result['seconds']:.1f} of {result['asked']:g} | "
+        f"{result['tokens_per_second']:,.0f} | {result['nll']:.3f} | {bleu} | {result['note']} |"
+    )
+
+
+def _kind(trial: Trial) -> object:
+    """The same for trials whose steps do the same work."""
+    settings = {name: value for name, value in trial.settings.items() if name not in COSTS_NOTHING}
+    return trial.data, tuple(sorted(settings.items()))
+
+
+def _wanted(name: str, parts: list[str]) -> bool:
+    """A whole name is that of one trial, anything else is part of some."""
+    return not parts or name in parts or any(part in name for part in parts if part not in TRIALS)
+
+
+def _commit() -> str:
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    asked = [git, "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="a directory that qkv prepare wrote")
+    parser.add_argument("--unigram", type=Path, help="another, of the same corpus with text.algorithm=unigram")
+    parser.add_argument("--sampled", type=Path, help="another, with several text.segmentations and the same vocabulary")
+    parser.add_argument("--seconds", type=float, default=50.0, help="of steps for each trial (default: 50)")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="this trial, or those with this in their name"
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of every trial")
+    parser.add_argument(
+        "--output", type=Path, default=Path("trials.jsonl"), help="what came of them, added line by line"
+    )
+    parser.add_argument("--list", action="store_true", help="show the trials and stop")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="print what a file of trials says and stop")
+    return parser
 
 
 if __name__ == "__main__":

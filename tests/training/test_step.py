@@ -93,12 +93,14 @@ def with_bad_loss(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     monkeypatch.setattr(module, "translation_loss", bad)
 
 
-@pytest.mark.parametrize("schedule", ["constant", "free"])
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon"])
+@pytest.mark.parametrize(
+    ("optimizer", "schedule"),
+    [("adam", "constant"), ("adamw", "constant"), ("muon", "constant"), ("adamw", "free"), ("muon", "free")],
+)
 @pytest.mark.parametrize("factor", [math.nan, math.inf])
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_a_step_that_is_not_finite_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, optimizer: str, factor: float, precision: torch.dtype, schedule: str
+    monkeypatch: pytest.MonkeyPatch, optimizer: str, schedule: str, factor: float, precision: torch.dtype
 ) -> None:
     """Neither weights nor what optimizers remember nor the moving average, to the last bit; the next one is sound."""
     ours = stepping(optimizer=optimizer, weight_decay=0.1, clip=1.0, precision=precision, schedule=schedule)

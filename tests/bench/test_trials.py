@@ -1,0 +1,105 @@
+"""Trials of recipes: every row makes sense, and what came of each is kept as it comes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import trials
+from bench.trial_table import TRIALS, Trial, papers
+from bench.trials import config_of, results_in, steps_within, table
+from qkv.recipes import recipe
+from qkv.training.optimizer import learning_rate
+from tests import toy
+
+SMALL = [
+    "model.width=16", "model.heads=2", "model.hidden=24", "model.encoder_layers=1", "model.decoder_layers=1",
+    "training.tokens_per_batch=320", "training.warmup_steps=2", "training.validation_sentences=2",
+    "training.device=cpu",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_every_trial_is_a_recipe(name: str) -> None:
+    config = config_of(TRIALS[name], [])
+    assert config.model.width == 512
+    assert config.rows_a_step * config.row_width > 0.98 * 32_768
+
+
+def test_fast_is_the_recipe_of_this_name_but_for_the_schedule_of_a_short_run() -> None:
+    ours, theirs = config_of(TRIALS["fast"], []), recipe("fast")
+    assert ours.model == theirs.model
+    for name in ("optimizer", "learning_rate", "rest_rate", "tokens_per_batch", "clip", "beta2", "label_smoothing"):
+        assert getattr(ours.training, name) == getattr(theirs.training, name)
+
+
+def test_the_papers_control_has_its_model_and_the_peak_of_its_rate_sooner() -> None:
+    config, base = config_of(Trial(papers(7e-4, 200)), []), recipe("base")
+    assert config.model == base.model
+    rates = [learning_rate(config.training, 512, step) for step in range(1, 1000)]
+    assert rates.index(max(rates)) == 199
+    assert max(rates) == pytest.approx(7e-4)
+    assert learning_rate(base.training, 512, 4000) == pytest.approx(7e-4, rel=2e-3)
+
+
+def test_steps_of_smaller_batches_take_less_of_the_time() -> None:
+    steady, growing = (config_of(TRIALS[name], []) for name in ("fast", "fast, batches grow over 150 steps"))
+    assert steps_within(steady, 600.7) == 600
+    # A quarter and a half of the batch for 75 steps each.
+    assert steps_within(growing, 600.7) == math.floor(600.7 + 75 * 0.75 + 75 * 0.5)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
+    small = [part for setting in SMALL for part in ("--set", setting)]
+    monkeypatch.setattr(trials, "_MEASURING", 0.1)
+    monkeypatch.setattr("sys.argv", ["trials", "--seconds=0.4", *small, *map(str, arguments)])
+    with toy.one_thread():
+        trials.main()
+
+
+def test_trials_are_written_as_they_come_and_not_taken_twice(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "trials.jsonl"
+    options = (f"--data={toy_data}", f"--output={output}", "--only=fast", "--only=unigram", "--only=rows of 64")
+    run(monkeypatch, *options)
+    told = capsys.readouterr().out
+    assert "fast, unigram: needs --unigram" in told
+    assert "2 trials of 0.4 s: about" in told
+    found = results_in(output)
+    # A whole name is one trial's, and part of a name that of several.
+    assert [one["name"] for one in found] == ["fast", "fast, rows of 64"]
+    for one in found:
+        assert min(one["steps"], one["nll"], one["seconds"]) > 0
+        assert one["note"] == "plain kernels"
+        assert one["name"] in told and f"{one['nll']:.3f}" in told
+    before = output.read_bytes()
+    run(monkeypatch, *options)
+    assert output.read_bytes() == before
+    assert "0 trials of 0.4 s" in capsys.readouterr().out
+
+
+def test_a_trial_that_fails_says_why_and_costs_the_others_nothing(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(TRIALS, "fast, rows of 64", Trial({**TRIALS["fast"].settings, "training.row_width": 4}))
+    output = tmp_path / "trials.jsonl"
+    run(monkeypatch, f"--data={toy_data}", f"--output={output}", "--only=rows of 64", "--only=fast, two readings agree")
+    sound, failed = results_in(output)
+    assert failed["error"].startswith("ConfigError: no pair of the corpus fits rows of 4 positions")
+    assert failed["error"] in capsys.readouterr().out
+    assert sound["nll"] > 0
+
+
+def test_the_table_has_the_best_first_and_failures_last() -> None:
+    def result(name: str, nll: float) -> dict[str, Any]:
+        known = {"asked": 5.0, "steps": 10, "seconds": 4.9, "tokens_per_second": 1e6, "bleu": 1.234, "note": ""}
+        return {"name": name, "nll": nll, **known}
+
+    some = [{"name": "broken", "asked": 5.0, "error": "no room"}, result("worse", 3.0), result("better", 2.0)]
+    lines = table(some).splitlines()[2:]
+    assert lines[0] == "| better | 10 | 4.9 of 5 | 1,000,000 | 2.000 | 1.23 |  |"
+    assert [line.split(" | ")[0] for line in lines] == ["| better", "| worse", "| broken"]
