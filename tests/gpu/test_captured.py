@@ -168,3 +168,47 @@ def test_captured_steps_of_growing_batches_are_the_plain_ones(gpu: torch.device,
     expected = [plain.take(one, number).total / one.target_tokens for number, one in enumerate(some, start=1)]
     found = [wait().total / one.target_tokens for wait, one in zip(waits, some, strict=True)]
     assert found == pytest.approx(expected, rel=2e-3 if precision == torch.float32 else 0.04)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule": "free", "optimizer": "adamw"},
+        {"schedule": "free", "optimizer": "muon"},
+        # Two readings before dropout begins, which fast and plain parts draw for themselves.
+        {"agreement": 5.0, "dropout_after": STEPS},
+    ],
+)
+def test_other_ways_to_learn_are_captured_as_they_are(gpu: torch.device, changes: dict[str, Any]) -> None:
+    plain, fast = (
+        stepping(
+            model=sized("modern", dropout=0.1), device=gpu, fast=fast, clip=1.0, **{"dropout_after": STEPS, **changes}
+        )
+        for fast in (False, True)
+    )
+    assert losses(fast, range(1, STEPS + 1)) == pytest.approx(losses(plain, range(1, STEPS + 1)), rel=2e-3)
+    for name, one in plain.averaging.mean.items():
+        torch.testing.assert_close(fast.averaging.mean[name], one, rtol=0.02, atol=5e-3)
+
+
+def test_when_dropout_begins_late_the_step_is_captured_anew(gpu: torch.device) -> None:
+    begins = CAPTURED + 3
+    late = stepping(model=sized("paper", dropout=0.4), device=gpu, fast=True, dropout_after=begins, learning_rate=1e-30)
+    never = stepping(model=sized("paper"), device=gpu, fast=True, learning_rate=1e-30)
+    some = batch(1)
+    ours, theirs = (
+        [one.take(some, number).total for number in range(1, begins + CAPTURED + 4)] for one in (late, never)
+    )
+    assert ours[:begins] == pytest.approx(theirs[:begins], rel=1e-4)
+    # From then on every step leaves out other numbers.
+    assert len(set(ours[begins:])) == len(ours[begins:])
+    assert all(one != pytest.approx(other, rel=1e-4) for one, other in zip(ours[begins:], theirs[begins:], strict=True))
+
+
+def test_two_readings_with_dropout_teach_captured_steps(gpu: torch.device) -> None:
+    fast = stepping(
+        model=sized("modern", dropout=0.1), device=gpu, precision=torch.bfloat16, fast=True, agreement=5.0, clip=1.0
+    )
+    some = batch(1)
+    totals = [fast.take(some, number).total for number in range(1, 2 * STEPS + 1)]
+    assert totals[-1] < 0.7 * totals[0]
