@@ -65,7 +65,8 @@ def main() -> None:
     given = {name: one for name, one in chosen.items() if getattr(options, one.data) is not None}
     for name in chosen.keys() - given.keys():
         print(f"{name}: needs --{chosen[name].data}")
-    there = {result["name"] for result in results_in(options.output) if result["asked"] == options.seconds}
+    asked = (options.seconds, options.set)
+    there = {result["name"] for result in results_in(options.output) if (result["asked"], result["set"]) == asked}
     trials = {name: one for name, one in given.items() if name not in there}
     kinds = {_kind(trial) for trial in trials.values()}
     expected = (options.seconds + _BESIDE) * len(trials) + _BESIDE * len(kinds)
@@ -84,7 +85,7 @@ def results(trials: Mapping[str, Trial], options: argparse.Namespace) -> Iterato
     speeds: dict[object, float] = {}
     for name, trial in trials.items():
         begun = time.monotonic()
-        told: dict[str, Any] = {"name": name, "asked": options.seconds, "commit": _commit()}
+        told: dict[str, Any] = {"name": name, "asked": options.seconds, "set": options.set, "commit": _commit()}
         try:
             told |= attempt(trial, options, speeds)
         except Exception as error:  # noqa: BLE001

@@ -79,7 +79,7 @@ class PairBatch(NamedTuple):
 
 
 def _twice(part_RW: Tensor) -> Tensor:
-    return part_RW.repeat_interleave(2, dim=0)
+    return part_RW.unsqueeze(1).expand(-1, 2, -1).flatten(0, 1)
 
 
 def _pinned(part: Tensor | None) -> Tensor | None:

@@ -24,9 +24,9 @@ def test_every_row_that_is_computed_at_once_takes_the_same_memory() -> None:
     assert memory(rows=20, accumulate=2) == memory(rows=10)
 
 
-@pytest.mark.parametrize("final", ["last", "moving"])
+@pytest.mark.parametrize(("final", "schedule"), [("last", "constant"), ("moving", "constant"), ("last", "free")])
 def test_the_disk_is_what_the_checkpoints_take_and_one_more_while_it_is_written(
-    tmp_path: Path, toy_data: Path, final: str
+    tmp_path: Path, toy_data: Path, final: str, schedule: str
 ) -> None:
     config = (
         Prepared.open(toy_data)
@@ -35,6 +35,7 @@ def test_the_disk_is_what_the_checkpoints_take_and_one_more_while_it_is_written(
             model={"hidden": 2000},
             training={
                 "final": final,
+                "schedule": schedule,
                 "moving_average": 0.1,
                 "keep_checkpoints": 2,
                 "average_checkpoints": 1,
