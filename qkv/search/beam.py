@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qkv.errors import NotFiniteError, RuleError
 from qkv.search.engine import Continuations, Engine, Floats, Integers, S
 from qkv.search.hypothesis import Hypothesis, Limits, Penalty
-from qkv.search.ruled import Ways, shared_out
+from qkv.search.ruled import Held, Ways, shared_out
 from qkv.search.rules import Rule
 from qkv.search.tree import Moment, Tree
 
@@ -75,11 +75,15 @@ class _Moves(NamedTuple):
     parent_NC: Integers
     token_NC: Integers
     gain_NC: Floats
+    forced_NC: Floats
+    """What of the score was no choice, because a rule wanted something finished."""
 
 
 class _Found(NamedTuple):
     """A hypothesis that is done, by its place in the tree."""
 
+    rank: float
+    """Its score but for what was no choice: however unlikely that is, a longer translation makes it no better."""
     score: float
     log_probability: float
     length: int
@@ -111,8 +115,8 @@ class Beam:
         self._limits = limits
         self._penalty = penalty
         self._keep = keep
-        self._rules: dict[int, list[Rule]] = {number: [rule] for number, rule in enumerate(rules) if rule is not None}
-        """For each sentence that has a rule, those of its hypotheses."""
+        self._held: dict[int, list[Held]] = {n: [Held(rule)] for n, rule in enumerate(rules) if rule is not None}
+        """For each sentence that has a rule, what its hypotheses are held to."""
         self._crowded: set[int] = set()
         """Sentences with a rule for which something allowed was left out: what they find need not be the best."""
         self._coverage = coverage
@@ -153,11 +157,11 @@ class Beam:
         """The best of what was found, best first; nothing where a sentence was given up."""
         for number, found in enumerate(self._found):
             if not found and number not in self._given_up:
-                if number in self._rules:
+                if number in self._held:
                     raise RuleError(number)
                 raise NotFiniteError
         return [
-            [self._hypothesis(number, one) for one in sorted(found, key=lambda one: -one.score)[: self._keep]]
+            [self._hypothesis(number, one) for one in sorted(found, key=lambda one: -one.rank)[: self._keep]]
             for number, found in enumerate(self._found)
         ]
 
@@ -176,8 +180,9 @@ class Beam:
             place // gain_RC.shape[1],
             np.take_along_axis(token_RC.reshape(N, -1), place, axis=1),
             np.take_along_axis(gain_RC.reshape(N, -1), place, axis=1),
+            np.zeros(place.shape, dtype=np.float32),
         )
-        return self._within_rules(moves, continuations) if self._rules else moves
+        return self._within_rules(moves, continuations) if self._held else moves
 
     def _within_rules(self, moves: _Moves, continuations: Continuations) -> _Moves:
         """The same, but for sentences that have a rule those that it allows: first such as end, then such as go on."""
@@ -185,10 +190,10 @@ class Beam:
         moves = _wider(moves, 2 * self.width)
         ways = Ways(continuations, cache(continuations.best), self._limits.end)
         for n, sentence in enumerate(self.sentences.tolist()):
-            if sentence not in self._rules:
+            if sentence not in self._held:
                 continue
             room = self._limits.longest[sentence] - len(self.tree.moments) - 1
-            allowed = ways.moves(self._rules[sentence], self._score_NB[n], B * n, count=2 * self.width, room=room)
+            allowed = ways.moves(self._held[sentence], self._score_NB[n], B * n, count=2 * self.width, room=room)
             ended, alive = shared_out(allowed, self.width, self._limits.end)
             alive.sort(key=lambda move: -move.score)
             if len(ended) + len(alive) < len(allowed):
@@ -197,9 +202,10 @@ class Beam:
             moves.token_NC[n] = self._limits.begin
             for c, move in enumerate([*ended, *alive]):
                 moves.score_NC[n, c], moves.parent_NC[n, c], moves.token_NC[n, c], moves.gain_NC[n, c] = move[:4]
+                moves.forced_NC[n, c] = move.held.forced
             # Hypotheses that are no more have a rule too, which nobody asks.
-            spare = [self._rules[sentence][0]] * (self.width - len(alive))
-            self._rules[sentence] = [*(move.rule for move in alive), *spare]
+            spare = [self._held[sentence][0]] * (self.width - len(alive))
+            self._held[sentence] = [*(move.held for move in alive), *spare]
         return moves
 
     def _collect_ended(self, moves: _Moves, ended_NC: NDArray[np.bool_]) -> None:
@@ -208,7 +214,8 @@ class Beam:
         for n, c in np.argwhere(ended_NC[:, : self.width]).tolist():
             score = float(moves.score_NC[n, c])
             if score > -np.inf:
-                self._collect(n, score, length, int(moves.parent_NC[n, c]), float(moves.gain_NC[n, c]))
+                end_gain, forced = float(moves.gain_NC[n, c]), float(moves.forced_NC[n, c])
+                self._collect(n, score, length, int(moves.parent_NC[n, c]), end_gain, forced)
 
     def _collect_cut_off(self, now: Moment) -> None:
         """Hypotheses that have as many tokens as they may."""
@@ -217,14 +224,19 @@ class Beam:
             if length >= self._limits.longest[sentence]:
                 for place, score in enumerate(now.score_NB[n].tolist()):
                     if score > -np.inf:
-                        self._collect(n, score, length, place, None)
+                        forced = self._held[sentence][place].forced if sentence in self._held else 0.0
+                        self._collect(n, score, length, place, None, forced)
 
-    def _collect(self, n: int, log_probability: float, length: int, place: int, end_gain: float | None) -> None:
+    def _collect(
+        self, n: int, log_probability: float, length: int, place: int, end_gain: float | None, forced: float
+    ) -> None:
         sentence = int(self.sentences[n])
-        score = log_probability / self._penalty(length + (end_gain is not None))
-        found = _Found(score, log_probability, length, place, end_gain)
+        penalty = self._penalty(length + (end_gain is not None))
+        score, rank = log_probability / penalty, (log_probability - forced) / penalty
+        found = _Found(rank, score, log_probability, length, place, end_gain)
         if self._coverage is not None:
-            found = found._replace(score=score - self._coverage.cost(sentence, self._looked(sentence, found)))
+            cost = self._coverage.cost(sentence, self._looked(sentence, found))
+            found = found._replace(rank=rank - cost, score=score - cost)
         self._found[sentence].append(found)
 
     def _goes_on(self, sentence: int, alive: list[float]) -> bool:
@@ -241,7 +253,7 @@ class Beam:
         length, limit, best = len(self.tree.moments), self._limits.longest[sentence], alive[0]
         if length >= limit or best == -np.inf:
             return False
-        found = sorted((one.score for one in self._found[sentence]), reverse=True)
+        found = sorted((one.rank for one in self._found[sentence]), reverse=True)
         if len(found) < self._keep:
             return True
         if self.width == 1:
@@ -250,10 +262,9 @@ class Beam:
         if sentence in self._crowded:
             # Those that have not paid yet for what they must write would be hopeful for long: they are believed to get
             # it for nothing, but to end then.
-            rules = self._rules[sentence]
             hopes = (
-                score / self._penalty(min(length + rule.left + 1, limit))
-                for score, rule in zip(alive, rules, strict=True)
+                (score - held.forced) / self._penalty(min(length + held.rule.left + 1, limit))
+                for score, held in zip(alive, self._held[sentence], strict=True)
             )
             return max(hopes) > found[self._keep - 1]
         # A log-probability only falls from here on; the penalty is kindest at one end or the other.
@@ -287,4 +298,5 @@ def _wider(moves: _Moves, width: int) -> _Moves:
         np.pad(moves.parent_NC, spare),
         np.pad(moves.token_NC, spare),
         np.pad(moves.gain_NC, spare),
+        np.pad(moves.forced_NC, spare),
     )

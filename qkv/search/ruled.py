@@ -2,7 +2,9 @@
 
 What must be written is unlikely where the model would not have written it: compared with all others, hypotheses that
 have begun with it would be dropped. So they compete among those that are equally far, and each stage keeps its share of
-the beam (dynamic beam allocation, Post and Vilar 2018).
+the beam (dynamic beam allocation, Post and Vilar 2018). Those that are in the middle of something that must be finished
+are one stage, however far they are: else the first ones to begin, at the very beginning of the sentence, would soon be
+the whole beam. They compete by where they began, since what follows was not theirs to choose.
 """
 
 from __future__ import annotations
@@ -19,14 +21,27 @@ _MORE = 8
 """So many times as many continuations are looked at where a rule allows none of the first ones."""
 
 
+class Held(NamedTuple):
+    """A hypothesis that is held to a rule."""
+
+    rule: Rule
+    forced: float = 0.0
+    """The log-probability of those of its tokens that had to be written to finish something."""
+
+
 class Move(NamedTuple):
-    """A token more for one of a sentence's hypotheses, and the rule for what follows it."""
+    """A token more for one of a sentence's hypotheses, and what it is held to after it."""
 
     score: float
     parent: int
     token: int
     gain: float
-    rule: Rule
+    held: Held
+
+    @property
+    def merit(self) -> float:
+        """What is compared inside a sentence: the score but for what was not a choice."""
+        return self.score - self.held.forced
 
 
 class Ways:
@@ -38,23 +53,23 @@ class Ways:
         """The best so many continuations of all rows, remembered."""
         self._end = end
 
-    def moves(self, rules: Sequence[Rule], score_B: Floats, first_row: int, *, count: int, room: int) -> list[Move]:
+    def moves(self, held: Sequence[Held], score_B: Floats, first_row: int, *, count: int, room: int) -> list[Move]:
         """All that may follow, best first; `room` tokens may come after it, the end included."""
         moves = [
-            Move(score + gain, parent, token, gain, after)
-            for parent, (rule, score) in enumerate(zip(rules, score_B.tolist(), strict=True))
+            Move(score + gain, parent, token, gain, Held(after, forced + gain * rule.is_bound))
+            for parent, ((rule, forced), score) in enumerate(zip(held, score_B.tolist(), strict=True))
             if score > -np.inf
             for token, gain, after in self._allowed(rule, first_row + parent, count, room)
         ]
-        return sorted(moves, key=lambda move: -move.score)
+        return sorted(moves, key=lambda move: -move.merit)
 
     def _allowed(self, rule: Rule, row: int, count: int, room: int) -> list[tuple[int, float, Rule]]:
         """The best continuations that the rule allows, and all that it offers."""
         offered = sorted(rule.offers())
         gains = self._continuations.of(np.full(len(offered), row), np.array(offered, dtype=np.int64))
         wanted = [*self._passing(rule, offered, gains.tolist(), room)]
-        # Where what is left barely fits, there is no use in looking for anything else.
-        is_pressed = bool(wanted) and rule.left >= room
+        # Where what is left barely fits, or has been begun, there is no use in looking for anything else.
+        is_pressed = bool(wanted) and (rule.is_bound or rule.left >= room)
         looked_at = 0
         while True:
             gain_RC, token_RC = self._best(count)
@@ -88,13 +103,15 @@ def followed(rule: Rule, token: int, *, end: int, room: int) -> Rule | None:
 def shared_out(moves: Sequence[Move], width: int, end: int) -> tuple[list[Move], list[Move]]:
     """Of the moves, best first, those that end and those that go on: each stage has its share of the beam."""
     stages: dict[int, list[Move]] = {}
+    begun: list[Move] = []
     for move in moves:
-        stages.setdefault(move.rule.met, []).append(move)
+        (begun if move.held.rule.is_bound else stages.setdefault(move.held.rule.met, [])).append(move)
     furthest = stages[max(stages)] if stages else []
     ended = [move for move in furthest[:width] if move.token == end]
-    living = [[move for move in stages[met] if move.token != end] for met in sorted(stages, reverse=True)]
+    others = [stages[met] for met in sorted(stages, reverse=True)[1:]]
+    living = [[move for move in stage if move.token != end] for stage in (furthest, begun, *others)]
     living = [stage for stage in living if stage]
     share = max(1, width // max(1, len(living)))
     kept = [move for stage in living for move in stage[:share]][:width]
-    others = sorted((move for stage in living for move in stage[share:]), key=lambda move: -move.score)
-    return ended, [*kept, *others[: width - len(kept)]]
+    rest = sorted((move for stage in living for move in stage[share:]), key=lambda move: -move.merit)
+    return ended, [*kept, *rest[: width - len(kept)]]

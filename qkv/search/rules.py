@@ -24,6 +24,11 @@ class Rule(Protocol):
         """How many tokens must still be written before the end, at least."""
         ...
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether something was begun that has to be finished before anything else may come."""
+        ...
+
     def vocabulary(self) -> Collection[int]:
         """All tokens that it may ever offer."""
         ...
@@ -47,6 +52,7 @@ class Prefix:
 
     tokens: tuple[int, ...]
     met: int = 0
+    is_bound = False
 
     @property
     def left(self) -> int:
@@ -75,6 +81,7 @@ class NoRepeats:
     written: tuple[int, ...] = ()
     met = 0
     left = 0
+    is_bound = False
 
     def vocabulary(self) -> Collection[int]:
         return ()
@@ -100,6 +107,7 @@ class AtLeast:
     end: int
     left: int
     met = 0
+    is_bound = False
 
     def vocabulary(self) -> Collection[int]:
         return ()
@@ -129,6 +137,10 @@ class Together:
         # Whoever only counts tokens is content with those that others need.
         needed = sum(rule.left for rule in self.rules if rule.vocabulary())
         return max([needed, *(rule.left for rule in self.rules if not rule.vocabulary())])
+
+    @property
+    def is_bound(self) -> bool:
+        return any(rule.is_bound for rule in self.rules)
 
     def vocabulary(self) -> Collection[int]:
         return {token for rule in self.rules for token in rule.vocabulary()}

@@ -51,6 +51,18 @@ KINDS = {
 }
 """Each kind and how it looks; where two begin at the same place, the first one counts."""
 
+SIGNS = {
+    "code": "`",
+    "tag": "<",
+    "entity": "&",
+    "url": r"://|mailto:|www\.",
+    "e-mail": "@",
+    "placeholder": r"[{%]|__",
+    "path": r"[/\\]",
+    "number": r"\d",
+}
+"""What everything of a kind has somewhere: a text without it has nothing of that kind."""
+
 TERM = "term"
 """The kind of what a user's own list names."""
 
@@ -73,11 +85,14 @@ def find(text: str, *, kinds: Collection[str] = DEFAULT_KINDS, terms: Terms | No
     ordered = tuple(kind for kind in KINDS if kind in kinds)
     kept = []
     if ordered:
-        for match in _pattern(ordered).finditer(text):
+        pattern = _pattern(ordered)
+        for match in pattern.finditer(text):
             assert match.lastindex is not None, "every kind is a group"
             kind = ordered[match.lastindex - 1]
             visible = _TRIMMED.get(kind, str)(match[0])
-            kept.append(Kept(Span(match.start(), match.start() + len(visible)), kind, visible))
+            # What is left of "www.)" is nothing that anybody would find again.
+            if visible == match[0] or pattern.fullmatch(visible):
+                kept.append(Kept(Span(match.start(), match.start() + len(visible)), kind, visible))
     if terms is not None:
         starts = [one.span.start for one in kept]
         kept += [

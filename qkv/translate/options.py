@@ -76,6 +76,10 @@ class Terms:
     """Each appears unchanged, as many times as it is given here and no more."""
     forbidden: tuple[str, ...] = ()
     """None appears, in small letters or capitals."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of `text.protect`: its finder sees nothing of these in the translation but what `once` asks for."""
+    apart: tuple[str, ...] = ()
+    """Such of `once` as touches no letter or digit, and no sign that belongs to something else, if there are kinds."""
 
     def __post_init__(self) -> None:
         for name, some in (("required", self.required), ("once", self.once), ("forbidden", self.forbidden)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from qkv.text.cleaning import normalise
 from qkv.text.glossary import Glossary
 from qkv.text.protect import find
 from qkv.text.subwords import Tokenizer
+from qkv.translate.keeping import Keeping, is_glued
 from qkv.translate.options import Terms
 
 KEPT = {
@@ -39,14 +41,21 @@ def terms_of(text: str, *, glossary: Glossary | None = None, keep: Sequence[str]
     if unknown := [name for name in keep if name not in KEPT]:
         raise ConfigError(f"there is nothing to keep called {unknown[0]!r}; there is: {', '.join(KEPT)}")
     text = normalise(text)
-    kept = find(text, kinds=[KEPT[name] for name in keep])
+    kinds = tuple(KEPT[name] for name in keep)
+    kept = find(text, kinds=kinds)
+    glued = {one.text for one in kept if is_glued(text, one.span)}
+    unchanged = Terms(
+        once=tuple(one.text for one in kept),
+        kinds=kinds,
+        apart=tuple(dict.fromkeys(one.text for one in kept if one.text not in glued)),
+    )
     if glossary is None:
-        return Terms(once=tuple(one.text for one in kept))
+        return unchanged
     for (start, end), *_ in kept:
         # What is kept is translated by nobody: no term is looked for in it.
         text = text[:start] + _TAKEN * (end - start) + text[end:]
     demands = glossary.demands(text)
-    return Terms(tuple(demands.required), tuple(one.text for one in kept), tuple(demands.forbidden))
+    return dataclasses.replace(unchanged, required=tuple(demands.required), forbidden=tuple(demands.forbidden))
 
 
 class Encoder:
@@ -55,13 +64,14 @@ class Encoder:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
-    def rule(self, asked: Terms) -> Rule:
-        """The rule that a search is held to."""
+    def rule(self, asked: Terms, prefix: str = "") -> Rule:
+        """The rule that a search is held to; what a forced beginning has inside is no fault."""
         wishes = Wishes(
             tuple(tuple(term for text in some for term in self._required(text)) for some in asked.required),
             tuple(map(self._term, asked.once)),
             tuple(map(normalise, asked.forbidden)),
             ignoring_case=True,
+            reader=_keeping(asked, prefix) if asked.kinds else None,
         )
         return terms(wishes, self._pieces, self._separators, self._tokenizer.end)
 
@@ -92,3 +102,10 @@ class Encoder:
             for cut in range(1, len(ids)):
                 if self._pieces.text(ids[cut:]) == text.encode():
                     yield tuple(ids[cut:])
+
+
+def _keeping(asked: Terms, prefix: str) -> Keeping:
+    # What somebody asks for comes with whatever it has inside.
+    given = [prefix, *(text for some in asked.required for text in some)]
+    spared = [one.text for text in given for one in find(normalise(text), kinds=asked.kinds)]
+    return Keeping([*map(normalise, asked.once)], asked.kinds, apart=asked.apart, spared=spared)

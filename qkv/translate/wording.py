@@ -78,7 +78,7 @@ class Wording:
             number,
             self.source(text),
             self._with_controls(begins, controls),
-            self._with_controls([*begins, self._encoder.rule(terms)], controls) if terms else None,
+            self._with_controls([*begins, self._encoder.rule(terms, prefix)], controls) if terms else None,
         )
 
     def _with_controls(self, rules: Sequence[Rule], controls: Controls) -> Rule | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import time
 
 import pytest
@@ -10,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkv.errors import ConfigError
-from qkv.text.protect import KINDS, find
+from qkv.text.protect import KINDS, SIGNS, find
 from qkv.text.words import Terms
 
-SIGNS = st.text(alphabet="<>/&;{}%$_`@.:\\'\"!-?#()~1a0sbA \n\u00e9")
+ODD = st.text(alphabet="<>/&;{}%$_`@.:\\'\"!-?#()~1a0sbA \n\u00e9")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_an_unknown_kind_is_refused() -> None:
         find("", kinds=["colour"])
 
 
-@given(st.one_of(st.text(), SIGNS), st.sets(st.sampled_from([*KINDS])), st.lists(st.sampled_from(["a", "1", "b a"])))
+@given(st.one_of(st.text(), ODD), st.sets(st.sampled_from([*KINDS])), st.lists(st.sampled_from(["a", "1", "b a"])))
 def test_spans_are_in_order_and_apart(text: str, kinds: set[str], terms: list[str]) -> None:
     kept = find(text, kinds=kinds, terms=Terms(terms))
     assert all(one.text and text[one.span.start : one.span.end] == one.text for one in kept)
@@ -114,3 +115,15 @@ def test_time_is_linear_whatever_the_text(hostile: str) -> None:
     started = time.perf_counter()
     find(text, kinds=[*KINDS])
     assert time.perf_counter() - started < 30
+
+
+@given(ODD)
+def test_what_is_found_is_found_by_itself_too(text: str) -> None:
+    kept = [one.text for one in find(text, kinds=KINDS)]
+    assert [[one.text for one in find(alone, kinds=KINDS)] for alone in kept] == [[alone] for alone in kept]
+    assert [one.text for one in find(" ".join(kept), kinds=KINDS)] == kept
+
+
+@given(ODD)
+def test_what_is_found_has_the_signs_of_its_kind(text: str) -> None:
+    assert all(re.search(SIGNS[one.kind], one.text) for one in find(text, kinds=KINDS))
