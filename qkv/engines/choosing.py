@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnxruntime import InferenceSession, OrtValue
 
+from qkv.engines.sessions import working
+from qkv.errors import CheckpointError
 from qkv.search.engine import Floats, Integers, Known
 
 _SPARE = 4
@@ -34,8 +36,17 @@ class Vocabulary:
         if self.mask_NV is not None:
             given["mask_N1V"] = self.mask_NV[:, None]
         inputs = {name: OrtValue.ortvalue_from_numpy(array) for name, array in given.items()}
-        every, best, place = self.session.run_with_ort_values(None, {**inputs, **self.constants})
-        return every, best.numpy(), place.numpy()
+        with working():
+            every, best, place = self.session.run_with_ort_values(None, {**inputs, **self.constants})
+        best_NBC, place_NBC = best.numpy(), place.numpy()
+        rows = [*y_NBD.shape[:2]]
+        if (every.shape(), [*best_NBC.shape], [*place_NBC.shape]) != (
+            [*rows, self.choices],
+            [*rows, count],
+            [*rows, count],
+        ) or not 0 <= place_NBC.min() <= place_NBC.max() < self.choices:
+            raise CheckpointError("the model is damaged: it chooses what there is not")
+        return every, best_NBC, place_NBC
 
     @property
     def choices(self) -> int:

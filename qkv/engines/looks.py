@@ -27,6 +27,12 @@ class Looks(NamedTuple):
     def save(self, directory: Path) -> None:
         write_atomically(directory / _FILE, (json.dumps(self._asdict()) + "\n").encode())
 
+    @staticmethod
+    def are_learned(directory: Path) -> bool:
+        """Whether a run or an exported model that was loaded has heads that were found by looking at pairs."""
+        path = directory / _FILE
+        return path.is_file() and float(json.loads(path.read_text(encoding="utf-8"))["quality"]) > 0
+
     @classmethod
     def load(cls, directory: Path, *, layers: int, heads: int) -> Looks | None:
         """What was saved for a decoder of so many layers and heads; None where nothing was."""
@@ -38,7 +44,7 @@ class Looks(NamedTuple):
             chosen = [(int(layer), int(head)) for layer, head in found["heads"]]
             looks = cls(chosen, bool(found["when_read"]), float(found["quality"]))
             sound = chosen and all(0 <= layer < layers and 0 <= head < heads for layer, head in chosen)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise CheckpointError(f"{path} is damaged; remove it, or learn it again with qkv align --learn") from error
         if not sound:
             raise CheckpointError(f"{path} names heads that the model does not have; remove it")

@@ -15,13 +15,15 @@ from qkv.engines.arrays import load_array
 from qkv.engines.cache import Cache
 from qkv.engines.choosing import Chosen, Vocabulary
 from qkv.engines.memory import Pool
-from qkv.engines.sessions import Sessions, run, value
+from qkv.engines.sessions import Sessions, require_shapes, run, value
 from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError
 from qkv.search.engine import Floats, Integers
 
 _MIDDLE = 128
 """What is added to a signed number of 8 bits to make it an unsigned one."""
+_MOST = 4096
+"""Heads, widths of heads and layers that a model may have: many times what any has."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,29 @@ class OnnxEngine:
         kept = shortlist and Shortlist.is_in(directory)
         self._shortlist = Shortlist.load(directory, self.vocabulary) if kept else None
         shapes = {one.name: one.shape for one in self._sessions["step.onnx"].get_inputs()}
-        if "key_NHSE.0" not in shapes or shapes["x_NBD"][2] != self._vectors.width:
-            raise CheckpointError(f"{directory} is damaged: its graphs and its vectors do not fit together")
         self._layers = sum(name.startswith("key_NHSE.") for name in shapes)
-        _, self._heads, _, self._key_width = shapes["key_NHSE.0"]
-        self._value_width = shapes["value_NHSU.0"][3]
+        self._heads, self._key_width = _sizes(shapes.get("key_NHSE.0"))
+        _, self._value_width = _sizes(shapes.get("value_NHSU.0"))
+        self._require_shapes()
+
+    def _require_shapes(self) -> None:
+        """All graphs fit together, and none asks for more memory than its vectors are reason for."""
+        sizes = {"D": self._vectors.width, "H": self._heads, "E": self._key_width, "U": self._value_width}
+        if max(self._heads, self._key_width, self._value_width, self._layers) > _MOST:
+            raise CheckpointError("the model is damaged: its graphs and its vectors do not fit together")
+        memory = [f"memory_{name}.{layer}" for layer in range(self._layers) for name in ("key_NHKE", "value_NHKU")]
+        require_shapes(self._sessions["step.onnx"], sizes, outputs=["x_NBD", "y_NBD", "looked_NBK", *memory])
+        require_shapes(self._sessions["encoder.onnx"], sizes, outputs=["x_NKD", *memory])
+        chosen = ["y_NBD", "log_probability_NBV", "best_NBC", "place_NBC"]
+        if self._shortlist is None:
+            require_shapes(self._sessions["output.onnx"], {**sizes, "V": self.vocabulary}, outputs=chosen)
+        else:
+            require_shapes(self._sessions[self._shortlisted], sizes, outputs=[*chosen, "numbers_DV", "mask_N1V"])
+
+    @property
+    def _shortlisted(self) -> str:
+        """The graph that chooses of a shortlist: what is no constant has to be unsigned beforehand."""
+        return "shortlist.unsigned.onnx" if self._sessions.careful and self._vectors.are_signed else "shortlist.onnx"
 
     def start(
         self, sources: Sequence[Sequence[int]], *, wanted: Sequence[Collection[int]] = (), looks: bool = False
@@ -149,12 +169,19 @@ class OnnxEngine:
             return Vocabulary(self._sessions["output.onnx"], {}, self.vocabulary)
         tokens_V, mask_NV = self._shortlist.of(sources, wanted)
         numbers_DV, scale_V = self._vectors.columns(tokens_V)
-        name = "shortlist.onnx"
-        if self._sessions.careful and numbers_DV.dtype == np.int8:
-            # What is no constant has to be unsigned beforehand.
-            name, numbers_DV = "shortlist.unsigned.onnx", numbers_DV.view(np.uint8) ^ np.uint8(_MIDDLE)
+        if self._sessions.careful and self._vectors.are_signed:
+            numbers_DV = numbers_DV.view(np.uint8) ^ np.uint8(_MIDDLE)
         constants = {"numbers_DV": value(numbers_DV), "scale_V": value(scale_V)}
-        return Vocabulary(self._sessions[name], constants, self.vocabulary, tokens_V, mask_NV)
+        return Vocabulary(self._sessions[self._shortlisted], constants, self.vocabulary, tokens_V, mask_NV)
+
+
+def _sizes(shape: Sequence[int | str | None] | None) -> tuple[int, int]:
+    """The heads and the width of a head, as a graph has them."""
+    if shape is not None and len(shape) == 4:
+        _, heads, _, width = shape
+        if isinstance(heads, int) and isinstance(width, int):
+            return heads, width
+    raise CheckpointError("the model is damaged: its graphs and its vectors do not fit together")
 
 
 class _Vectors:
@@ -168,6 +195,11 @@ class _Vectors:
     @property
     def width(self) -> int:
         return int(self._numbers_VD.shape[1])
+
+    @property
+    def are_signed(self) -> bool:
+        """Whether they are numbers of 8 bits."""
+        return self._numbers_VD.dtype == np.int8
 
     def of(self, ids: Integers) -> Floats:
         """What a stack begins with: the ids' vectors, times the root of the width."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,16 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 from qkv.errors import CheckpointError
 
 _ONLY_ERRORS = 3
-_REFUSALS = (runtime.Fail, runtime.InvalidArgument, runtime.InvalidGraph, runtime.InvalidProtobuf, runtime.NoSuchFile)
+_REFUSALS = (
+    runtime.EPFail,
+    runtime.Fail,
+    runtime.InvalidArgument,
+    runtime.InvalidGraph,
+    runtime.InvalidProtobuf,
+    runtime.NoSuchFile,
+    runtime.NotImplemented,
+    runtime.RuntimeException,
+)
 _NOT_QUICKER = ["SkipLayerNormFusion"]
 """What the runtime would put in place of others: its sum and norm in one takes five times as long as both."""
 _SUM = "sum.onnx"
@@ -41,7 +51,8 @@ class Sessions:
             raise CheckpointError(f"{self._directory} is damaged, or of an older version of qkv: export the run again")
         session = _session(self._directory / _SUM, careful=False)
         row_1D, numbers_DV = np.full((1, _WIDE), 255, np.uint8), np.full((_WIDE, _WIDE), 127, np.int8)
-        (sum_1V,) = session.run(None, {"row_1D": row_1D, "numbers_DV": numbers_DV})
+        sum_1V = np.empty((1, _WIDE), np.int32)
+        run(session, {"row_1D": row_1D, "numbers_DV": numbers_DV}, {"sum_1V": sum_1V})
         return bool((sum_1V != _WIDE * 255 * 127).any())
 
 
@@ -60,12 +71,46 @@ def _session(path: Path, *, careful: bool) -> InferenceSession:
 
 def run(session: InferenceSession, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, NDArray[Any]]) -> None:
     """Computes the outputs into the arrays given for them."""
-    binding = session.io_binding()
-    for name, array in inputs.items():
-        binding.bind_ortvalue_input(name, value(array))
-    for name, array in outputs.items():
-        binding.bind_ortvalue_output(name, value(array))
-    session.run_with_iobinding(binding)
+    with working():
+        binding = session.io_binding()
+        for name, array in inputs.items():
+            binding.bind_ortvalue_input(name, value(array))
+        for name, array in outputs.items():
+            binding.bind_ortvalue_output(name, value(array))
+        session.run_with_iobinding(binding)
+
+
+@contextmanager
+def working() -> Iterator[None]:
+    """A graph that does not do what it says of itself is told as what it is."""
+    try:
+        yield
+    except (*_REFUSALS, RuntimeError, ValueError) as error:
+        raise CheckpointError(f"the model is damaged: {str(error).splitlines()[0]}") from error
+
+
+def require_shapes(session: InferenceSession, sizes: Mapping[str, int], *, outputs: Collection[str]) -> None:
+    """A graph's arrays are as the ends of their names say, where these letters have sizes and all others are free."""
+    given = {one.name: one for one in (*session.get_inputs(), *session.get_outputs())}
+    shapes = {name: one.shape for name, one in given.items() if _dimensions(name)}
+    sound = given.keys() >= {*outputs} and all(
+        len(shape) == len(_dimensions(name))
+        and all(_fits(size, letter, sizes) for size, letter in zip(shape, _dimensions(name), strict=True))
+        for name, shape in shapes.items()
+    )
+    if not sound:
+        raise CheckpointError("the model is damaged: its graphs and its vectors do not fit together")
+
+
+def _dimensions(name: str) -> str:
+    _, mark, letters = name.partition(".")[0].rpartition("_")
+    return letters if mark else ""
+
+
+def _fits(size: int | str | None, letter: str, sizes: Mapping[str, int]) -> bool:
+    if letter == "1":
+        return size == 1
+    return size == sizes[letter] if letter in sizes else not isinstance(size, int)
 
 
 def value(array: NDArray[Any]) -> OrtValue:

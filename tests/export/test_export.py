@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnxruntime import InferenceSession
 
 from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError, ConfigError, TextError
@@ -123,6 +124,56 @@ def test_files_that_are_no_models_are_told_though_the_manifest_vouches_for_them(
     (changed / name).write_bytes(b"\x80\x04nonsense")
     vouched_for(changed)
     with pytest.raises(CheckpointError, match="is damaged"):
+        Translator.load(changed)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("step.onnx", "encoder.onnx"),
+        ("encoder.onnx", "step.onnx"),
+        ("shortlist.onnx", "output.onnx"),
+        ("shortlist.onnx", "sum.onnx"),
+        ("sum.onnx", "step.onnx"),
+        ("tokenizer.model", "sum.onnx"),
+        ("config.json", "alignment.json"),
+        ("alignment.json", "config.json"),
+    ],
+)
+def test_a_file_in_the_place_of_another_is_told_though_the_manifest_vouches_for_it(
+    changed: Path, command: Command, name: str, other: str
+) -> None:
+    for place in changed.glob("shortlist*.onnx") if name == "shortlist.onnx" else [changed / name]:
+        shutil.copy(changed / other, place)
+    vouched_for(changed)
+    ran = command("translate", changed, given=b"basa kodu\n")
+    assert (ran.code, ran.out) == (3, b"")
+    assert ran.err.startswith("qkv: ")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_graph_that_lies_about_its_shapes_is_told_when_it_is_used(changed: Path, command: Command) -> None:
+    """It promises a head more than it computes with."""
+    graph = (changed / "step.onnx").read_bytes()
+    shapes = {one.name: one.shape for one in InferenceSession(changed / "step.onnx").get_inputs()}
+    heads = shapes["key_NHSE.0"][1]
+    before, after = (b"\x08" + bytes([count]) for count in (heads, heads + 1))
+    for file in ("step.onnx", "encoder.onnx"):
+        graph = (changed / file).read_bytes()
+        (changed / file).write_bytes(graph.replace(b"\n\x02" + before, b"\n\x02" + after))
+        assert (changed / file).read_bytes() != graph
+    vouched_for(changed)
+    ran = command("translate", changed, given=b"basa kodu\n")
+    assert (ran.code, ran.out) == (3, b"")
+    assert "is damaged" in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("text", ['{"heads": [[Infinity, 0]], "when_read": false, "quality": 1}', "[]", "{}"])
+def test_heads_of_the_wrong_kind_are_told(changed: Path, text: str) -> None:
+    (changed / "alignment.json").write_text(text)
+    vouched_for(changed)
+    with pytest.raises(CheckpointError, match=r"alignment\.json is damaged"):
         Translator.load(changed)
 
 
