@@ -11,7 +11,9 @@ from qkv.commands.arguments import Commands, device_argument, line_arguments
 from qkv.commands.lines import input_lines
 from qkv.commands.models import language_arguments, load_translator
 from qkv.commands.pairs import write_pairs
+from qkv.engines.looks import Looks
 from qkv.errors import ConfigError, TextError
+from qkv.progress import tell
 
 if TYPE_CHECKING:
     from qkv.translate import Translation
@@ -47,6 +49,11 @@ def _align(options: argparse.Namespace) -> None:
     lines = input_lines(options)
     options.directories = [options.directory]
     translator = load_translator(options)
+    if not Looks.are_learned(options.directory):
+        tell(
+            f"qkv: note: {options.directory} aligns by the heads that usually do; "
+            "`qkv align RUN --learn DATA` finds out which of the run's align best"
+        )
     read = partial(translator.score, align=True)
     write_pairs(lines, options, read, partial(_row, options=options), lambda *_: "\n", doing="align")
 
@@ -63,7 +70,6 @@ def _learn(options: argparse.Namespace) -> None:
     from qkv.engines.heads import learn_looks
     from qkv.engines.load import load_run
     from qkv.prepare import Prepared
-    from qkv.progress import tell
 
     if is_exported(options.directory):
         raise ConfigError(f"{options.directory} is exported; learn with the run, and export it again")
