@@ -252,3 +252,14 @@ def test_what_cannot_be_is_told(command: Command, toy_run: Path, tmp_path: Path,
     assert (ran.code, ran.out, (tmp_path / "out").read_text()) == (2, b"", "of value\n")
     assert told in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_a_third_column_is_no_pair(toy_run: Path, command: toy.Command) -> None:
+    ran = command("score", toy_run, given=b"basa\tasab\nbasa\tasab\tkodu\n")
+    assert (ran.code, len(ran.lines), ran.lines[1]) == (3, 2, "")
+    assert "line 2: more than a source and its translation, with one tab between them; it is not scored" in ran.err
+
+
+def test_a_line_of_invisible_characters_is_an_empty_one(toy_run: Path, command: toy.Command) -> None:
+    ran = command("translate", toy_run, given="\u200b\nbasa\n \u2060\u00ad\n".encode())
+    assert (ran.code, ran.lines) == (0, ["", "asab", ""])

@@ -66,9 +66,12 @@ def write_pairs(
 def _pair(line: str) -> Pair | str:
     """A source and its translation, or what is wrong with the line."""
     source, tab, rest = line.partition("\t")
-    pair = Pair(source, rest.partition("\t")[0])
+    target, more, _ = rest.partition("\t")
+    pair = Pair(source, target)
     if not tab:
         return "no tab between a source and its translation"
+    if more:
+        return "more than a source and its translation, with one tab between them"
     if normalise(pair.target) and not normalise(source):
         return "a translation without a source"
     return pair

@@ -87,6 +87,11 @@ def normalise(text: str) -> str:
     return unicodedata.normalize("NFC", _fold(text))
 
 
+def says_nothing(text: str) -> bool:
+    """Whether there is nothing in a text but white space and characters that nobody sees, such as U+200B."""
+    return all(character.isspace() or unicodedata.category(character) == "Cf" for character in text)
+
+
 def clean(raw: RawPair, data: DataConfig, rules: Mapping[str, PairRule]) -> Mended | Fault:
     """The pair mended, or what a rule of a side or one of `rules` leaves it out for."""
     if raw.fault is not None:

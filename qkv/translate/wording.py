@@ -11,7 +11,7 @@ from typing import TypeVar
 from qkv.errors import ConfigError
 from qkv.search.hypothesis import Hypothesis, Limits
 from qkv.search.rules import AtLeast, NoRepeats, Prefix, Rule, together
-from qkv.text.cleaning import normalise
+from qkv.text.cleaning import normalise, says_nothing
 from qkv.text.subwords import Tokenizer
 from qkv.translate.aligning import aligned, looked_for_each
 from qkv.translate.asked import Asked
@@ -45,7 +45,7 @@ class Wording:
     def source(self, text: str) -> list[int]:
         """The ids of a source and its end; none of a text that says nothing."""
         text = normalise(text)
-        ids = self.tokenizer.encode(text)
+        ids = [] if says_nothing(text) else self.tokenizer.encode(text)
         if len(ids) >= self.longest_source:
             self.warn(
                 f"a text of {len(ids):,} tokens ({text[:_QUOTED]!r}…) is cut: "
