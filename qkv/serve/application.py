@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -23,6 +21,7 @@ from qkv.serve.families.google import Google
 from qkv.serve.families.inference import Inference
 from qkv.serve.families.libretranslate import LibreTranslate
 from qkv.serve.families.own import Own
+from qkv.serve.gate import Asgi, Gate, Message, Receive, Send
 from qkv.serve.keys import Keys
 from qkv.serve.metrics import Metrics
 from qkv.serve.reading import Buffers
@@ -35,11 +34,6 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 def application(desk: Desk, keys: Keys, settings: Settings) -> Starlette:
@@ -83,6 +77,7 @@ def application(desk: Desk, keys: Keys, settings: Settings) -> Starlette:
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
         )
+    middleware.append(Middleware(Gate, desk=desk, family=family))
     return Starlette(
         routes=[
             *shared,

@@ -80,10 +80,11 @@ class Desk:
             except TimeoutError as error:
                 raise self._late() from error
 
-    def require_room(self, tokens: int = 0) -> None:
+    def require_room(self) -> None:
         """Refuses what could not be done soon: a queue in which work waits until nobody wants it helps nobody."""
-        # An order that is alone is let in whatever its size: its own limits hold for it.
-        if self.queued_tokens and self.queued_tokens + tokens > self._room_for():
+        # While there is any room, whoever comes is let in, so that nobody's size has to be known to be refused, and
+        # large orders are not kept out by small ones: what is too much then is one order, whose own limits hold for it.
+        if self.queued_tokens >= self._room_for():
             message = "Slowdown: too much is waiting to be translated; try again later."
             raise Refusal("busy", message, retry_after=self._wait())
 
@@ -127,7 +128,7 @@ class Desk:
     @contextmanager
     def _admitted(self, order: Order) -> Iterator[None]:
         tokens = sum(len(text) // _CHARACTERS_A_TOKEN + 1 for text in order.texts)
-        self.require_room(tokens)
+        self.require_room()
         self.queued_tokens += tokens
         self.orders += 1
         try:

@@ -63,6 +63,20 @@ def test_what_is_too_much_is_refused_at_once_and_health_goes_on(exported: Path) 
         assert served.translate("basa koti").status == 200
 
 
+def test_who_is_refused_is_not_read_first_and_keeps_the_connection(exported: Path) -> None:
+    paths = ("/translate", "/v2/translate", "/stream", "/v2/models/en-fr/infer")
+    with serving(exported, "--queue-tokens", "1", "--batch-tokens", "64") as served, connected(served) as busy:
+        busy.sendall(posted(LONG * 5))
+        assert eventually(lambda: served.metric("queued_tokens") > 0)
+        for path in paths:
+            with connected(served) as refused:
+                refused.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n".encode())
+                assert refused.recv(13) == b"HTTP/1.1 429 "
+                refused.sendall(b"12345GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                assert b"HTTP/1.1 200 OK" in answered(refused)
+        assert served.get("/metrics").body.count(b'status="429"}') == 3
+
+
 def test_work_of_a_client_that_left_is_given_up(exported: Path) -> None:
     with serving(exported, "--batch-tokens", "512") as served:
         for _ in range(20):

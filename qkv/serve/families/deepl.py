@@ -111,7 +111,6 @@ class DeepL(Family):
         if not (target := asked.word("target_lang")):
             raise Refusal("bad", "Bad request: parameter 'target_lang' not specified.", parameter="target_lang")
         name, data = file
-        self.desk.require_room()
         sent = Sent(asked.word("filename") or name, data, asked.word("source_lang") or None, target)
         document = self.front.documents.begin(sent, partial(self.translate, account))
         return JSONResponse({"document_id": document.number, "document_key": document.key})

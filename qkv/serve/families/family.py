@@ -71,8 +71,14 @@ class Family(ABC):
         status = self.statuses.get(refusal.reason, STATUS[refusal.reason])
         return JSONResponse(self.error(status, refusal), status, headers=refusal.headers)
 
+    def turned_away(self, refusal: Refusal, begun: float) -> Response:
+        """The answer to a request that nothing else is done for."""
+        response = self.refused(refusal)
+        self.front.metrics.answered(self.name, response.status_code, time.monotonic() - begun)
+        return response
+
     def endpoint(self, handle: Handle, *, public: bool = False, works: bool = False, files: bool = False) -> Endpoint:
-        """A handler that reads, asks for a key unless it is `public`, and turns away at once when `works` cannot be."""
+        """A handler that reads, asks for a key unless it is `public`, and gives up what it `works` at for nobody."""
 
         async def answer(request: Request) -> Response:
             begun = time.monotonic()
@@ -99,8 +105,6 @@ class Family(ABC):
             )
         except ClientDisconnect:
             return Response(status_code=GONE)
-        if works:
-            self.desk.require_room()
         asked = await understood(request, body)
         account = self.front.keys.anybody if public else self.front.keys.account(self.key(asked))
         account.ask()
