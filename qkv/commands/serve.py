@@ -23,6 +23,7 @@ def add_serve(commands: Commands[Any]) -> None:
         f"({PREFIX}PORT=8080) or a line of the TOML file given by --config (port = 8080); a flag counts more than the "
         "environment, and that more than the file.",
         epilog="examples:\n"
+        "  qkv serve                                               all models that are here\n"
         "  qkv serve --model model/ --from en --to fr\n"
         "  qkv serve --config serve.toml --port 8080\n"
         "  qkv serve --keys keys.toml --new-key alice              prints a key, and keeps its hash\n"

@@ -119,7 +119,7 @@ class Desk:
 
     @property
     def _speed(self) -> float:
-        return sum(pace.tokens_a_second for pace in self.engine.paces)
+        return self.engine.pace.tokens_a_second
 
     def _wait(self) -> int:
         """Seconds until what is queued now should be done."""

@@ -19,19 +19,17 @@ class Detector:
     """Tells languages apart, of those that it is given."""
 
     def __init__(self, languages: Sequence[str]) -> None:
-        self._only = languages[0] if len(languages) == 1 else None
-        if self._only is None:
-            from py3langid.langid import MODEL_FILE, LanguageIdentifier
+        self._languages = languages
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-            self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-            known = {*self._identifier.nb_classes}
-            self._identifier.set_languages([code for code in languages if code in known])
+        self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        known = {*self._identifier.nb_classes}
+        self._known = {base: code for code in reversed(languages) if (base := code.partition("-")[0]) in known}
+        if self._known:
+            self._identifier.set_languages([*self._known])
 
     def ranked(self, text: str) -> list[Detected]:
-        """The languages that a text may be in, likeliest first."""
-        if self._only is not None:
-            return [Detected(self._only, float(bool(text.strip())))]
-        return [Detected(str(code), float(share)) for code, share in self._identifier.rank(text[:_ENOUGH])]
-
-    def of(self, text: str) -> Detected:
-        return self.ranked(text)[0]
+        """The languages that a text may be in, likeliest first; those that nobody can tell are last."""
+        ranked = self._identifier.rank(text[:_ENOUGH]) if self._known else []
+        found = [Detected(self._known[str(code)], float(share)) for code, share in ranked]
+        return found + [Detected(code, 0.0) for code in self._languages if code not in {one.language for one in found}]

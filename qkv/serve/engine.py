@@ -37,8 +37,8 @@ class Engine:
         self._process: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._listening: asyncio.Task[None] | None = None
-        self.paces: list[Pace] = []
-        """What each of its rooms has done."""
+        self.pace = Pace()
+        """What it has done."""
 
     @property
     def alive(self) -> bool:
@@ -107,8 +107,8 @@ class Engine:
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         while True:
             while (message := await _message(reader)) is not None:
-                if "paces" in message:
-                    self.paces = [Pace(**pace) for pace in message["paces"]]
+                if "pace" in message:
+                    self.pace = Pace(**message["pace"])
                 number = message["number"]
                 answers = self._waiting.get(number) if "part" in message else self._waiting.pop(number, None)
                 if answers is not None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple
 
 from qkv.serve.refusals import Refusal
-
-if TYPE_CHECKING:
-    from qkv.translate import Translator
 
 NAMES = {
     "ar": ("Arabic", "العربية"), "bg": ("Bulgarian", "български"), "bn": ("Bengali", "বাংলা"),
@@ -34,31 +31,13 @@ _RIGHT_TO_LEFT = {"ar", "fa", "he", "ur"}
 
 
 class Direction(NamedTuple):
+    """From which language into which, by the codes that clients are told: `pt-BR`."""
+
     source: str
     target: str
 
-
-class Models(Protocol):
-    """Who translates in which directions."""
-
-    def directions(self) -> list[Direction]: ...
-
-    def translator(self, source: str, target: str) -> Translator: ...
-
-
-class OneModel:
-    """One translator with its two languages."""
-
-    def __init__(self, translator: Translator, source: str, target: str) -> None:
-        self._translator = translator
-        self._direction = Direction(source, target)
-
-    def directions(self) -> list[Direction]:
-        return [self._direction]
-
-    def translator(self, source: str, target: str) -> Translator:
-        assert Direction(source, target) == self._direction, "who asks has looked which directions there are"
-        return self._translator
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
 
 
 class Language(NamedTuple):
@@ -70,19 +49,28 @@ class Language(NamedTuple):
 
 def language(code: str) -> Language:
     """What is known of a language; one that is not in the table is called by its code."""
-    name, own_name = NAMES.get(code, (code, code))
-    return Language(code, name, own_name, code in _RIGHT_TO_LEFT)
+    base, _, region = code.partition("-")
+    names = NAMES.get(base, (base, base))
+    name, own_name = (f"{one} ({region})" if region else one for one in names)
+    return Language(code, name, own_name, base in _RIGHT_TO_LEFT)
 
 
 class Languages:
-    """The directions of a server, by the codes that clients give: `EN-GB` is `en` where there is no `en-gb`."""
+    """The directions of a server, by the codes that clients give: `EN-GB` is `en` where there is no `en-gb`.
+
+    `pt` is `pt-BR`, and so is `pt-PT`, where there is no other.
+    """
 
     def __init__(self, directions: Sequence[Direction]) -> None:
         self.targets: dict[str, list[str]] = {}
         """For each source the languages it can be translated to."""
+        self.directions = {str(direction): direction for direction in directions}
+        """By their names, such as `en-fr`."""
         for source, target in directions:
             self.targets.setdefault(source, []).append(target)
-        self._spellings = {code.lower(): code for direction in directions for code in direction}
+        codes = [code for direction in reversed(directions) for code in direction]
+        bases = {code.partition("-")[0].lower(): code for code in codes}
+        self._spellings = bases | {code.lower(): code for code in codes}
 
     @property
     def sources(self) -> list[str]:

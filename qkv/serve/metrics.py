@@ -36,7 +36,7 @@ class Metrics:
 
     def text(self, desk: Desk) -> str:
         """All figures, as Prometheus reads them."""
-        paces = desk.engine.paces
+        pace = desk.engine.pace
         lines = [
             *_metric("requests_total", "counter", "Answers by protocol and status.", self._answer_rows()),
             *_metric("request_seconds", "histogram", "How long answers took.", self._duration_rows()),
@@ -49,11 +49,11 @@ class Metrics:
                      [("", desk.given_up)]),
             *_metric("orders", "gauge", "Requests accepted and not yet answered.", [("", desk.orders)]),
             *_metric("queued_tokens", "gauge", "Tokens accepted and not yet translated.", [("", desk.queued_tokens)]),
-            *_metric("batches_total", "counter", "Batches translated.", [("", sum(one.batches for one in paces))]),
-            *_metric("sentences_total", "counter", "Sentences done.", [("", sum(one.sentences for one in paces))]),
-            *_metric("tokens_total", "counter", "Source tokens translated.", [("", sum(one.tokens for one in paces))]),
+            *_metric("batches_total", "counter", "Batches translated.", [("", pace.batches)]),
+            *_metric("sentences_total", "counter", "Sentences done.", [("", pace.sentences)]),
+            *_metric("tokens_total", "counter", "Source tokens translated.", [("", pace.tokens)]),
             *_metric("engine_seconds_total", "counter", "Seconds that models worked.",
-                     [("", sum(one.seconds for one in paces))]),
+                     [("", pace.seconds)]),
         ]  # fmt: skip
         return "\n".join(lines) + "\n"
 

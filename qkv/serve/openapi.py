@@ -145,8 +145,7 @@ def _google(languages: Languages) -> Json:
 
 
 def _inference(languages: Languages) -> Json:
-    names = [f"{source}-{target}" for source, targets in languages.targets.items() for target in targets]
-    model = [_parameter("model", "path", _one_of(*names))]
+    model = [_parameter("model", "path", _one_of(*languages.directions))]
     shape = _list({"type": "integer", "minimum": 0})
     tensor = _object({"name": _TEXT, "datatype": _one_of("BYTES"), "shape": shape, "data": _list(_TEXT)})
     inputs = _object({"id": _TEXT, "inputs": _list(tensor, minItems=1, maxItems=1)}, required=["inputs"])

@@ -1,7 +1,8 @@
-"""The engine room: one for each translator, where sentences of many requests are translated together.
+"""The engine room: sentences of many requests are translated together, those of all models in turn.
 
-Two threads take batches. One has the sentences of usual length, the other the long ones, so that somebody's endless
-sentence delays nobody else's short one by more than its share of the cores.
+Three threads take batches. Two have the sentences of usual length, so that what one of them waits for (a core that
+others use, the next step of a search) the other works in. One has the long ones, so that somebody's endless sentence
+delays nobody else's short one by more than its share of the cores.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import heapq
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,8 +22,12 @@ from qkv.translate import Terms, Translation, Translator
 
 _LONG = 80
 """Tokens: a sentence of more is a long one."""
+_LANES = (False, False, True)
+"""The threads, and whether they take long ones."""
+_WINDOW = 0.25
+"""Seconds of work by which a speed is measured."""
 _REMEMBERED = 0.98
-"""What is left of a speed that was reached, with every slower batch: small ones do not show what is possible."""
+"""What is left of a speed that was reached, with every slower one: little work does not show what is possible."""
 
 
 class How(NamedTuple):
@@ -46,7 +51,10 @@ class Sentence(NamedTuple):
 class Job:
     """The sentences of one request; `settled` is called once, by a thread of the room, unless the job is abandoned."""
 
-    def __init__(self, how: How, settled: Callable[[list[Translation] | Exception], None]) -> None:
+    def __init__(
+        self, translator: Translator, how: How, settled: Callable[[list[Translation] | Exception], None]
+    ) -> None:
+        self.translator = translator
         self.how = how
         self.abandoned = False
         self.waiting: tuple[deque[Sentence], deque[Sentence]] = (deque(), deque())
@@ -69,35 +77,83 @@ class Job:
         if not self.abandoned:
             self._settled(error)
 
+    def is_like(self, other: Job) -> bool:
+        """Whether sentences of both can be in one batch."""
+        return self.translator is other.translator and self.how == other.how
+
 
 @dataclass(frozen=True)
 class Pace:
-    """What a room has done."""
+    """What a room has done, and how quickly."""
 
     batches: int = 0
     sentences: int = 0
     tokens: int = 0
     seconds: float = 0.0
     tokens_a_second: float = 0.0
-    """What it can do, by the best of its last batches."""
+    """What it can do, by the best of late."""
+
+
+class Meter:
+    """Measures what several threads do together, in the time that any of them works."""
+
+    def __init__(self) -> None:
+        self.pace = Pace()
+        self._lock = threading.Lock()
+        self._working = 0
+        self._since = 0.0
+        self._seconds = 0.0
+        """Of work since the speed was last measured."""
+        self._tokens = 0
+
+    @contextlib.contextmanager
+    def batch(self, sentences: int, tokens: int) -> Iterator[None]:
+        """Around the work on so many; what fails is not counted, its time is."""
+        self._pass(1)
+        try:
+            yield
+        except BaseException:
+            self._pass(-1)
+            raise
+        self._pass(-1, sentences, tokens)
+
+    def _pass(self, working: int, sentences: int = 0, tokens: int = 0) -> None:
+        with self._lock:
+            now, before = time.monotonic(), self.pace
+            spent = now - self._since if self._working else 0.0
+            self._working, self._since = self._working + working, now
+            self._seconds, self._tokens = self._seconds + spent, self._tokens + tokens
+            speed = before.tokens_a_second
+            if self._tokens and (self._seconds >= _WINDOW or not speed):
+                speed = max(self._tokens / max(self._seconds, 1e-6), speed * _REMEMBERED)
+                self._seconds, self._tokens = 0.0, 0
+            done = working < 0 and sentences > 0
+            self.pace = Pace(
+                before.batches + done,
+                before.sentences + sentences,
+                before.tokens + tokens,
+                before.seconds + spent,
+                speed,
+            )
 
 
 class Room:
-    """A translator and the sentences that wait for it."""
+    """Where sentences wait until they are translated."""
 
-    def __init__(
-        self, translator: Translator, *, batch_tokens: int, batch_wait: float, expecting: Callable[[], bool]
-    ) -> None:
+    def __init__(self, *, batch_tokens: int, batch_wait: float, expecting: Callable[[], bool]) -> None:
         """While `expecting` says that others come, a batch waits for them: `batch_wait` seconds at most."""
-        self.translator = translator
-        self.pace = Pace()
+        self._meter = Meter()
         self._batch_tokens = batch_tokens
         self._batch_wait = batch_wait
         self._expecting = expecting
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
-        for long in (False, True):
+        for long in _LANES:
             threading.Thread(target=self._work, args=(long,), daemon=True).start()
+
+    @property
+    def pace(self) -> Pace:
+        return self._meter.pace
 
     def submit(self, job: Job) -> None:
         """Queues the sentences of a job."""
@@ -114,17 +170,16 @@ class Room:
     def _work(self, long: bool) -> None:
         while True:
             batch = self._next(long)
-            begun = time.monotonic()
             jobs = {id(one.job): one.job for one in batch}.values()
             try:
-                found = self._translated(batch)
+                with self._meter.batch(len(batch), sum(one.size for one in batch)):
+                    found = _translated(batch)
             except Exception as error:  # noqa: BLE001 - whatever it is, the others who wait must be served
                 LOG.exception("a batch of %d sentences failed", len(batch))
                 for job in jobs:
                     job.fail(error)
                     self.abandon(job)
                 continue
-            self._measure(batch, time.monotonic() - begun)
             for job in jobs:
                 job.found((one.place, each) for one, each in zip(batch, found, strict=True) if one.job is job)
 
@@ -147,8 +202,8 @@ class Room:
         self._jobs.remove(first)
         self._jobs.append(first)
         turn = first.waiting[long][0]
-        rows = first.how.beam or self.translator.beam
-        alike = (one for job in self._jobs if job.how == first.how for one in job.waiting[long])
+        rows = first.how.beam or first.translator.beam
+        alike = (one for job in self._jobs if job.is_like(first) for one in job.waiting[long])
         most = max(1, self._batch_tokens // rows)
         ranked = heapq.nsmallest(most, alike, key=lambda one: (one is not turn, abs(one.size - turn.size)))
         batch: list[Sentence] = []
@@ -171,31 +226,20 @@ class Room:
             if not any(job.waiting):
                 self._jobs.remove(job)
 
-    def _translated(self, batch: Sequence[Sentence]) -> list[Translation]:
-        how = batch[0].job.how
-        terms = [one.terms for one in batch]
-        while True:
-            try:
-                return self.translator.translate(
-                    [one.text for one in batch],
-                    beam=how.beam,
-                    alternatives=how.alternatives,
-                    align=how.align,
-                    terms=terms if any(terms) else None,
-                    abandoned=lambda number: batch[number].job.abandoned,
-                )
-            except RuleError as error:
-                # What should stay as it is cannot: the translation is worth more than that.
-                terms[error.sentence] = None
 
-    def _measure(self, batch: Sequence[Sentence], seconds: float) -> None:
-        tokens = sum(one.size for one in batch)
-        with self._changed:
-            before = self.pace
-            self.pace = Pace(
-                before.batches + 1,
-                before.sentences + len(batch),
-                before.tokens + tokens,
-                before.seconds + seconds,
-                max(tokens / max(seconds, 1e-6), before.tokens_a_second * _REMEMBERED),
+def _translated(batch: Sequence[Sentence]) -> list[Translation]:
+    job = batch[0].job
+    terms = [one.terms for one in batch]
+    while True:
+        try:
+            return job.translator.translate(
+                [one.text for one in batch],
+                beam=job.how.beam,
+                alternatives=job.how.alternatives,
+                align=job.how.align,
+                terms=terms if any(terms) else None,
+                abandoned=lambda number: batch[number].job.abandoned,
             )
+        except RuleError as error:
+            # What should stay as it is cannot: the translation is worth more than that.
+            terms[error.sentence] = None

@@ -25,9 +25,9 @@ def _setting(default: Any, told: str, metavar: str | None = None) -> Any:
 class Settings:
     """Every setting of a server."""
 
-    model: str = _setting("", "directory of an exported model or a run", "DIR")
-    source: str = _setting("", "language that the model reads, if it does not say so itself", "CODE")
-    target: str = _setting("", "language that the model writes, if it does not say so itself", "CODE")
+    model: str = _setting("", "a model, or a directory of models; without it, all where models are kept", "DIR")
+    source: str = _setting("", "only from this language; needed where the model does not say which it reads", "CODE")
+    target: str = _setting("", "only into this language; needed where the model does not say which it writes", "CODE")
     device: str = _setting("auto", "auto, cpu, cuda or cuda:1; exported models are for CPUs", "DEVICE")
     host: str = _setting("127.0.0.1", "address to listen on", "ADDRESS")
     port: int = _setting(5000, "port to listen on; 0 takes a free one", "N")

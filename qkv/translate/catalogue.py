@@ -76,11 +76,14 @@ class Catalogue:
 
     def translator(self, source: str | None, target: str | None, *, domain: str | None = None) -> Translator | Relay:
         """What translates from one language into another, directly or through a language between."""
+        first, *second = self.steps(source, target, domain=domain)
+        return Relay(first, *second) if second else first
+
+    def steps(self, source: str | None, target: str | None, *, domain: str | None = None) -> tuple[Translator, ...]:
+        """The one translator of a direction, or the two that it takes through a language between."""
         route = self.route(source, target)
-        if route.through is None:
-            return self._direct(Direction(route.source, route.target), domain)
-        first, second = Direction(route.source, route.through), Direction(route.through, route.target)
-        return Relay(self._direct(first, domain), self._direct(second, domain))
+        stops = [route.source, *([route.through] if route.through else []), route.target]
+        return tuple(self._direct(Direction(*step), domain) for step in itertools.pairwise(stops))
 
     def _direct(self, direction: Direction, domain: str | None) -> Translator:
         path = self._models[direction]

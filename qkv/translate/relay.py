@@ -47,12 +47,7 @@ class Relay:
         """As `Translator.translate`; a score is that of the second step."""
         between = self._first.translate(texts, align=align)
         found = self._second.translate([one.text for one in between], align=align, progress=progress, **how)
-        if not align:
-            return found
-        return [
-            dataclasses.replace(other, alignment=_joined(one.alignment, other.alignment))
-            for one, other in zip(between, found, strict=True)
-        ]
+        return linked_through(between, found) if align else found
 
     def stream(self, text: str, *, prefix: str = "", controls: Controls | None = None) -> Stream:
         """As `Translator.stream`; the first step is done before anything shows."""
@@ -63,6 +58,14 @@ class Relay:
             f"{self.source_language}-{self.target_language} goes through {self.through}, so no model knows how likely "
             "a translation is; score with a model of that direction"
         )
+
+
+def linked_through(between: Sequence[Translation], found: Sequence[Translation]) -> list[Translation]:
+    """What the second step found, its words linked to those that the first step read."""
+    return [
+        dataclasses.replace(other, alignment=_joined(one.alignment, other.alignment))
+        for one, other in zip(between, found, strict=True)
+    ]
 
 
 def _joined(one: Alignment | None, other: Alignment | None) -> Alignment | None:

@@ -103,7 +103,14 @@ class Served:
 @contextmanager
 def serving(model: Path, *options: str, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
     """A server of this model, from English to French."""
-    command = [sys.executable, "-m", "qkv", "serve", "--model", str(model), "--from", "en", "--to", "fr", "--port", "0"]
+    with running("--model", str(model), "--from", "en", "--to", "fr", *options, environment=environment) as served:
+        yield served
+
+
+@contextmanager
+def running(*options: str, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
+    """A server with these options."""
+    command = [sys.executable, "-m", "qkv", "serve", "--port", "0"]
     with tempfile.TemporaryDirectory() as folder:
         # A file, because a pipe that nobody reads would stop whoever writes.
         log = Path(folder) / "log"

@@ -57,7 +57,7 @@ def test_mistakes_are_told_in_a_line(command: Command, tmp_path: Path, exported:
     for arguments, code, words in (
         (["--port", "many"], 2, "invalid port value"),
         (["--config", tmp_path / "none.toml"], 2, "there is no file"),
-        (["--port", "0"], 2, "serve needs --model"),
+        (["--port", "0", "--model", tmp_path / "empty"], 2, str(tmp_path / "empty")),
         (["--port", "0", "--model", tmp_path], 2, str(tmp_path)),
         (["--port", "0", "--model", exported], 2, "add --from and --to"),
         (["--new-key", "a"], 2, "--keys"),

@@ -104,11 +104,10 @@ class Inference(Family):
 
     def _direction(self, asked: Asked) -> Direction:
         name = asked.request.path_params["model"]
-        source, _, target = name.rpartition("-")
-        if target not in self.desk.languages.targets.get(source, []):
-            there = ", ".join(f"{one}-{other}" for one, some in self.desk.languages.targets.items() for other in some)
-            raise Refusal("not_found", f"there is no model called {name[:80]!r}; there is: {there}")
-        return Direction(source, target)
+        directions = self.desk.languages.directions
+        if name not in directions:
+            raise Refusal("not_found", f"there is no model called {name[:80]!r}; there is: {', '.join(directions)}")
+        return directions[name]
 
 
 def _tensor(document: dict[str, Any]) -> dict[str, Any]:

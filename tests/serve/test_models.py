@@ -1,0 +1,113 @@
+"""All models that are here are served by one server, and what no model has goes through English."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qkv.config import Config, from_json, to_json
+from qkv.errors import ConfigError
+from qkv.export import export
+from qkv.serve.detecting import Detector
+from qkv.serve.languages import Direction, Languages, language
+from qkv.serve.models import load
+from qkv.serve.settings import Settings
+from tests.serve.served import Served, running
+from tests.toy import Command
+
+
+@pytest.fixture(scope="module")
+def models(toy_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy run, which turns words round, as models of three directions."""
+    folder = tmp_path_factory.mktemp("catalogue")
+    config: Config = from_json((toy_run / "config.json").read_text())
+    for source, target in (("en", "de"), ("de", "en"), ("en", "pt_BR")):
+        run = folder / "runs" / target
+        run.mkdir(parents=True)
+        for name in ("tokenizer.model", "final"):
+            (run / name).symlink_to(toy_run / name)
+        (run / "config.json").write_text(
+            to_json(config.with_changes(text={"source_language": source, "target_language": target}))
+        )
+        export(run, folder / "models" / f"{source}-{target}", precision="int8", shortlist=False)
+    return folder / "models"
+
+
+@pytest.fixture(scope="module")
+def several(models: Path) -> Iterator[Served]:
+    with running(environment={**os.environ, "QKV_MODELS": str(models)}) as server:
+        yield server
+
+
+def test_without_a_model_all_that_are_here_are_served(several: Served) -> None:
+    assert several.get("/languages").json == [
+        {"code": "de", "name": "German", "targets": ["en", "pt-BR"]},
+        {"code": "en", "name": "English", "targets": ["de", "pt-BR"]},
+    ]
+    assert "de-pt-BR" in several.log.read_text()
+    assert {one["language"] for one in several.get("/v2/languages?type=target").json} == {"DE", "EN", "PT-BR"}
+    pairs = several.get("/v2/glossary-language-pairs").json["supported_languages"]
+    assert {"source_lang": "de", "target_lang": "pt-BR"} in pairs
+    assert {*several.get("/languages?api-version=3.0").json["translation"]} == {"de", "en", "pt-BR"}
+    google = several.get("/language/translate/v2/languages?target=en").json["data"]["languages"]
+    assert {"language": "pt-BR", "name": "Portuguese (BR)"} in google
+    assert several.get("/v2/models/de-pt-BR").status == 200
+
+
+def translated(served: Served, text: str, source: str, target: str) -> str:
+    told: str = served.post("/translate", {"q": text, "source": source, "target": target}).json["translatedText"]
+    return told
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "de"), ("de", "en"), ("en", "pt")])
+def test_each_direction_is_translated(several: Served, source: str, target: str) -> None:
+    assert translated(several, "basa koti", source, target) == "itok asab"
+
+
+def test_what_no_model_has_goes_through_english(several: Served) -> None:
+    between = translated(several, "basa koti", "de", "en")
+    both = translated(several, between, "en", "pt-BR")
+    assert translated(several, "basa koti", "de", "pt-br") == both
+    grown = several.post("/stream", {"q": "basa koti", "source": "de", "target": "pt-BR"})
+    assert "event: done" in grown.body.decode()
+
+
+def test_tags_placeholders_and_terms_go_through_english_too(several: Served) -> None:
+    asked = {"source_lang": "DE", "target_lang": "PT-BR"}
+    tagged = {"text": ["basa <b>koti</b>", "basa {name}"], "tag_handling": "html", **asked}
+    first, second = [one["text"] for one in several.post("/v2/translate", tagged).json["translations"]]
+    assert (first.count("<b>"), first.count("</b>")) == (1, 1)
+    assert second.count("{name}") == 1
+    made = several.post("/v2/glossaries", {"name": "mine", "entries": "koti\tkitty", **asked})
+    held = several.post("/v2/translate", {"text": ["basa koti"], "glossary_id": made.json["glossary_id"], **asked})
+    assert "kitty" in held.json["translations"][0]["text"]
+
+
+def test_some_of_the_models_can_be_chosen(models: Path, command: Command) -> None:
+    with running("--model", str(models), "--from", "en") as served:
+        assert [one["targets"] for one in served.get("/languages").json] == [["de", "pt-BR"]]
+        assert served.post("/translate", {"q": "basa", "source": "de", "target": "en"}).status == 400
+    ran = command("serve", "--port", "0", "--model", models, "--from", "fr")
+    assert (ran.code, "no model here translates from fr; there is" in ran.err) == (2, True)
+
+
+def test_where_there_is_no_model_it_is_told_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qkv.translate.catalogue.usual_places", lambda: [tmp_path])
+    with pytest.raises(ConfigError, match="there is no model here: `qkv train` and"):
+        load(Settings())
+
+
+def test_codes_are_found_however_they_are_written() -> None:
+    languages = Languages([Direction("en", "pt-BR"), Direction("xx", "en")])
+    for code in ("pt", "PT-BR", "pt_br", "pt-PT"):
+        assert languages.target(code) == "pt-BR"
+    assert language("xx") == ("xx", "xx", "xx", False)
+
+
+def test_a_language_that_nobody_can_tell_is_the_last_guess() -> None:
+    ranked = Detector(["xx", "en", "pt-BR"]).ranked("Where are all the children today?")
+    assert [one.language for one in ranked] == ["en", "pt-BR", "xx"]
+    assert Detector(["xx", "yy"]).ranked("a")[0] == ("xx", 0.0)
