@@ -27,7 +27,6 @@ from qkv.translate import Relay, Translation, part
 
 _STREAMS = 2
 """Translations that grow before somebody's eyes at a time."""
-_NICENESS = 5
 
 
 class Worker:
@@ -152,9 +151,8 @@ def main() -> None:
     # When to end is said by the other process, which closes the socket; a terminal sends signals to both.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    # Whoever answers clients needs a core for a moment, often: this process does not mind to wait for it.
-    os.nice(_NICENESS)
     if hasattr(os, "SCHED_BATCH"):
+        # Whoever answers clients needs a core for a moment, often: this process does not mind to wait for it.
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     line = Line(socket.socket(fileno=int(sys.argv[1])))
     settings = Settings(**next(line.messages())["settings"])
