@@ -87,12 +87,19 @@ class Searcher:
             return []
         limits = self.wording.limits(self._room(asked))
         sources = [one.source for one in asked]
-        return self.whole.find(sources, limits, width=self.search.beam, penalty=self._penalty, keep=keep)
+        return self.whole.find(
+            sources,
+            limits,
+            width=self.search.beam,
+            penalty=self._penalty,
+            keep=keep,
+            abandoned=self._abandoned(asked),
+        )
 
     def _step_by_step(
         self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool
     ) -> list[list[Hypothesis]]:
-        coverage, abandoned = _coverage(asked, controls), self.abandoned
+        coverage = _coverage(asked, controls)
         with _numbered(asked):
             return beam_search(
                 self.engine,
@@ -103,8 +110,13 @@ class Searcher:
                 keep=keep,
                 rules=[one.rule for one in asked],
                 coverage=coverage,
-                abandoned=None if abandoned is None else lambda sentence: abandoned(asked[sentence].number),
+                abandoned=self._abandoned(asked),
             )
+
+    def _abandoned(self, asked: Sequence[Asked]) -> Callable[[int], bool] | None:
+        """The same question by the place of a sentence among these."""
+        abandoned = self.abandoned
+        return None if abandoned is None else lambda sentence: abandoned(asked[sentence].number)
 
     def draw(
         self, asked: Sequence[Asked], sampling: Sampling, *, seed: int, count: int, looks: bool = False

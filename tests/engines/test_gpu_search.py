@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import importlib.util
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -173,6 +174,40 @@ def test_tables_of_other_searches_make_room(monkeypatch: pytest.MonkeyPatch) -> 
     for width in (1, 2, 3, 4, 5):
         again.find(sources, limits, width=width, penalty=paper_penalty(0.6))
     assert sum(places * size * width for places, size, width, _ in again._stations) <= 4 * search._SLOTS
+
+
+@pytest.mark.parametrize("after", [0, 1, 5])
+def test_what_nobody_waits_for_leaves_and_the_others_find_the_same(after: int) -> None:
+    model, sources = that_ends_at_times("rotary"), some_sources(17)
+    limits, penalty = some_limits(sources, extra=40), paper_penalty(0.6)
+    asked: dict[int, int] = {}
+
+    def abandoned(number: int) -> bool:
+        asked[number] = asked.get(number, 0) + 1
+        return number % 3 == 0 and asked[number] > after
+
+    whole = GpuSearch(model)
+    found = whole.find(sources, limits, width=3, penalty=penalty, abandoned=abandoned)
+    expected = whole.find(sources, limits, width=3, penalty=penalty)
+    given_up = [number for number, some in enumerate(found) if not some]
+    assert given_up and all(number % 3 == 0 for number in given_up)
+    same([some for some in found if some], [expected[number] for number, some in enumerate(found) if some])
+    assert whole.find(sources, limits, width=3, penalty=penalty, abandoned=lambda _: True) == [[]] * 17
+    same(whole.find(sources, limits, width=3, penalty=penalty), expected)
+
+
+def test_several_threads_may_search_at_once() -> None:
+    model = that_ends_at_times("modern")
+    whole, every = GpuSearch(model), [some_sources(9, seed=seed) for seed in range(6)]
+    penalty = paper_penalty(0.6)
+
+    def find(sources: list[list[int]]) -> list[list[Hypothesis]]:
+        return whole.find(sources, some_limits(sources), width=3, penalty=penalty)
+
+    alone = [find(sources) for sources in every]
+    with ThreadPoolExecutor(4) as threads:
+        for found, expected in zip(threads.map(find, every * 3), alone * 3, strict=True):
+            same(found, expected)
 
 
 def test_no_sentences_find_nothing() -> None:

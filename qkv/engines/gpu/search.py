@@ -7,6 +7,7 @@ that became free are taken by sentences that wait; when none do, those left move
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -42,7 +43,7 @@ Wait = Callable[[], list[NDArray[Any]]]
 
 class GpuSearch:
     """A model that searches on its device, in its own precision or another; tables and graphs are kept for the next
-    search of the same kind."""
+    search of the same kind, and are one search's at a time."""
 
     def __init__(
         self,
@@ -65,6 +66,7 @@ class GpuSearch:
             self._stream.wait_stream(torch.cuda.current_stream(device))
         self._slots = min(_SLOTS, self._decoder.free_slots() // _SHARE)
         self._stations: dict[tuple[int, int, int, int], _Station] = {}
+        self._searching = threading.Lock()
 
     @torch.inference_mode()
     def find(
@@ -75,12 +77,13 @@ class GpuSearch:
         width: int,
         penalty: Penalty,
         keep: int = 1,
+        abandoned: Callable[[int], bool] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best `keep` hypotheses of each source, which has its end, best first."""
+        """As `WholeSearch.find`."""
         found: list[list[Hypothesis]] = [[] for _ in sources]
-        with torch.cuda.stream(self._stream):
+        with self._searching, torch.cuda.stream(self._stream):
             for size, numbers in self._by_size(sources, limits, width):
-                hall = _Hall(self._stations_of(size, width, keep, limits, penalty), self._decoder)
+                hall = _Hall(self._stations_of(size, width, keep, limits, penalty), self._decoder, abandoned)
                 for number, hypotheses in hall.serve(numbers, sources, limits, penalty):
                     if not hypotheses:
                         raise NotFiniteError
@@ -159,20 +162,32 @@ class _Look(NamedTuple):
 class _Hall:
     """Sentences of one size that are searched together: who sits where, and who waits."""
 
-    def __init__(self, station_for: Callable[[int], _Station], decoder: Decoder) -> None:
+    def __init__(
+        self,
+        station_for: Callable[[int], _Station],
+        decoder: Decoder,
+        abandoned: Callable[[int], bool] | None,
+    ) -> None:
         self._station_for = station_for
         self._decoder = decoder
+        self._abandoned = abandoned
 
     def serve(
         self, numbers: list[int], sources: Sequence[Sequence[int]], limits: Limits, penalty: Penalty
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """Each sentence's number and hypotheses, as they are found."""
+        """Each sentence's number and hypotheses, as they are found; nothing of those that were given up."""
         station = self._station_for(len(numbers))
         sitting = np.full(station.places, _NOBODY)
         waiting = _Waiting(numbers, sources, limits, self._decoder, at_once=station.places)
         looks: deque[_Look] = deque()
         told: deque[tuple[NDArray[np.int64], Wait]] = deque()
-        while waiting or (sitting != _NOBODY).any():
+        while True:
+            if self._abandoned is not None:
+                waiting.give_up(self._abandoned)
+                # The table goes on with them until others sit there: nobody looks at what comes of it.
+                sitting[[number != _NOBODY and self._abandoned(number) for number in sitting.tolist()]] = _NOBODY
+            if not waiting and (sitting == _NOBODY).all():
+                break
             free = np.flatnonzero(sitting == _NOBODY)
             taken = len(sitting) - len(free)
             if waiting and len(free) * _FREE >= len(sitting):
@@ -222,6 +237,10 @@ class _Waiting:
 
     def __bool__(self) -> bool:
         return bool(self._numbers) or self._read is not None
+
+    def give_up(self, abandoned: Callable[[int], bool]) -> None:
+        """Those whose sources are not read yet leave; the others will be seen where they sit."""
+        self._numbers = deque(number for number in self._numbers if not abandoned(number))
 
     def next(self, most: int) -> tuple[NDArray[np.int64], Read, Tensor]:
         """At most so many: their numbers, their sources, and how many tokens each may have."""
