@@ -36,9 +36,8 @@ _HEADERS = {
 }
 
 
-def application(desk: Desk, keys: Keys, settings: Settings) -> Starlette:
+def application(desk: Desk, documents: Documents, keys: Keys, settings: Settings) -> Starlette:
     """Everything that a server answers."""
-    documents = Documents(desk, settings.buffered_bytes)
     front = Front(desk, keys, settings, Metrics(), Buffers(settings.buffered_bytes), documents)
     libre, azure, deepl, google, inference = (
         LibreTranslate(front), Azure(front), DeepL(front), Google(front), Inference(front)

@@ -25,6 +25,8 @@ _AT_ONCE = 4
 """Files that are taken apart or put together at a time."""
 _MOST_WAITING = 16
 _KEPT_SECONDS = 3600.0
+_FETCHED_SECONDS = 10.0
+"""In which whoever waits for a file asks for it: clients look every few seconds whether it is done."""
 _LONGEST_NAME = 120
 _ATTEMPTS = 20
 _DETECTED = 5000
@@ -51,9 +53,13 @@ class Sent:
 
 @dataclass
 class Count:
-    """How much of a file is translated."""
+    """What has become of a file so far."""
 
     characters: int = 0
+    """Translated."""
+    done: float = 0.0
+    """When it was."""
+    fetched: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,7 @@ class Document:
 
     def response(self) -> Response:
         """The translation, to be saved under its name."""
+        self.count.fetched = True
         kind = kind_of(self.name)
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(self.name, safe='')}"}
         media_type = kind.media_type if kind else "application/octet-stream"
@@ -88,6 +95,8 @@ class Documents:
     def begin(self, sent: Sent, translate: Translate) -> Document:
         """Begins to translate a file; the languages are known to be right."""
         self._forget()
+        if self._desk.stopping:
+            raise Refusal("away", "The server is stopping; send the file again in a moment.", retry_after=5)
         if sum(not one.work.done() for one in self._kept.values()) >= _MOST_WAITING:
             raise Refusal("busy", "Slowdown: too many files are being translated; try again later.", retry_after=5)
         if sent.source is not None:
@@ -98,10 +107,24 @@ class Documents:
         count = Count()
         work = asyncio.ensure_future(self._translated(sent, target, translate, count))
         document = Document(secrets.token_hex(16), secrets.token_hex(32), name, time.monotonic(), work, count)
-        # Whoever never asks what came of it need not know that it failed.
-        work.add_done_callback(lambda work: work.cancelled() or work.exception())
+
+        def done(work: asyncio.Task[bytes]) -> None:
+            count.done = time.monotonic()
+            # Whoever never asks what came of it need not know that it failed.
+            work.cancelled() or work.exception()
+
+        work.add_done_callback(done)
         self._kept[document.number] = document
         return document
+
+    @property
+    def awaited(self) -> int:
+        """How many are under way, or done and about to be fetched."""
+        now = time.monotonic()
+        return sum(
+            not one.work.done() or (not one.count.fetched and now - one.count.done < _FETCHED_SECONDS)
+            for one in self._kept.values()
+        )
 
     def get(self, number: str) -> Document:
         """A file that somebody sent."""

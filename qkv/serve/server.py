@@ -7,6 +7,7 @@ import contextlib
 import resource
 import signal
 import socket
+import time
 from asyncio import TimerHandle
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +21,14 @@ from qkv.errors import ConfigError, Stopped
 from qkv.progress import tell
 from qkv.serve.application import application
 from qkv.serve.desk import Desk
+from qkv.serve.documents import Documents
 from qkv.serve.engine import Engine
 from qkv.serve.keys import Keys
 from qkv.serve.settings import Settings
-from qkv.serve.telling import begin_telling
+from qkv.serve.telling import LOG, begin_telling
 
 _BACKLOG = 2048
+_LOOK_AGAIN = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -45,8 +48,9 @@ async def _served(settings: Settings, keys: Keys, listener: socket.socket) -> in
     directions = await engine.begin()
     try:
         desk = Desk(engine, directions, settings)
+        documents = Documents(desk, settings.buffered_bytes)
         config = uvicorn.Config(
-            application(desk, keys, settings),
+            application(desk, documents, keys, settings),
             http=_protocol(settings),
             lifespan="off",
             ws="none",
@@ -57,7 +61,7 @@ async def _served(settings: Settings, keys: Keys, listener: socket.socket) -> in
             timeout_graceful_shutdown=int(settings.drain_timeout),
             backlog=_BACKLOG,
         )
-        server = _Server(config, desk, settings.drain_delay)
+        server = _Server(config, desk, documents, settings)
         address = listener.getsockname()
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         there = ", ".join(f"{source}-{target}" for source, target in directions)
@@ -98,11 +102,13 @@ def _allow_files(connections: int) -> None:
 class _Server(uvicorn.Server):
     """Says that it is not ready, goes on listening for a moment, then finishes what it has accepted."""
 
-    def __init__(self, config: uvicorn.Config, desk: Desk, delay: float) -> None:
+    def __init__(self, config: uvicorn.Config, desk: Desk, documents: Documents, settings: Settings) -> None:
         super().__init__(config)
         self.signal = signal.SIGTERM
         self._desk = desk
-        self._delay = delay
+        self._documents = documents
+        self._settings = settings
+        self._draining: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -120,8 +126,17 @@ class _Server(uvicorn.Server):
             return
         self.signal = signal.Signals(sig)
         self._desk.stopping = True
-        loop = asyncio.get_running_loop()
-        loop.call_later(self._delay, setattr, self, "should_exit", True)
+        self._draining = asyncio.get_running_loop().create_task(self._drain())
+
+    async def _drain(self) -> None:
+        """Listens until others are asked instead, and as long as somebody will come for a file that was accepted."""
+        begun = time.monotonic()
+        await asyncio.sleep(self._settings.drain_delay)
+        while self._documents.awaited and time.monotonic() - begun < self._settings.drain_timeout:
+            await asyncio.sleep(_LOOK_AGAIN)
+        if lost := self._documents.awaited:
+            LOG.warning("%d files that were accepted have not been fetched, and are lost", lost)
+        self.should_exit = True
 
 
 def _protocol(settings: Settings) -> type[HttpToolsProtocol]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import time
 import zipfile
 from pathlib import Path
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.serve.served import Got, Served, serving
+from tests.serve.served import Got, Served, eventually, serving
 
 PAGE = b'<html lang="en"><p class="a">basa <b>koti</b></p><script>basa</script>'
 
@@ -104,3 +105,25 @@ def test_a_file_may_have_more_than_a_request(exported: Path) -> None:
         assert made.body.count(b"\n") == 5
         assert made.body.startswith(b"itok asab\nasen omir\n")
         assert send(served, "/translate_file", "a.txt", text, source="en", target="xx").status == 400
+
+
+def test_a_server_that_stops_finishes_files_and_gives_them_out(exported: Path) -> None:
+    with serving(exported, "--batch-tokens", "64", "--drain-delay", "0") as served:
+        text = b"basa koti rimo nesa\n" * 300
+        sent = send(served, "/v2/document", "a.txt", text, target_lang="FR", source_lang="EN").json
+        served.process.send_signal(signal.SIGTERM)
+        assert eventually(lambda: served.get("/ready").status == 503)
+        refused = send(served, "/v2/document", "b.txt", b"basa", target_lang="FR")
+        assert (refused.status, "retry-after" in refused.headers) == (503, True)
+        where, key = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
+        assert eventually(lambda: served.post(where, key).json["status"] == "done", 60)
+        assert served.post(f"{where}/result", key).body.count(b"\n") == 300
+        assert served.process.wait(30) == 143
+        assert "lost" not in served.log.read_text()
+
+
+def test_a_file_that_nobody_can_have_is_told(exported: Path) -> None:
+    with serving(exported, "--batch-tokens", "64", "--drain-delay", "0", "--drain-timeout", "0.2") as served:
+        send(served, "/v2/document", "a.txt", b"basa koti rimo nesa\n" * 300, target_lang="FR", source_lang="EN")
+        assert served.stop() == 143
+        assert "1 files that were accepted have not been fetched, and are lost" in served.log.read_text()
