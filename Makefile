@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ready
 WORKERS ?= auto
 
 .DELETE_ON_ERROR:
-.PHONY: help setup translate test check torture demo bench clean
+.PHONY: help setup translate test check torture endure demo bench clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -37,6 +37,9 @@ check: setup ## lint, formatting and types
 
 torture: setup ## kill, damage, fill and lie in earnest, and tell what held (only root tries a full disk)
 	$(BIN)/python -m tests.torture
+
+endure: setup ## fuzz a server, overload it, leave it, stop it fifty times and use it for an hour (about 90 minutes)
+	$(BIN)/python -m tests.serve.endure
 
 demo: setup ## train a small translator on the corpus that ships with the project, and score it
 	PATH="$(CURDIR)/$(BIN):$$PATH" demo/run

@@ -42,6 +42,8 @@ def _one_of(*values: str) -> Json:
 _TEXT: Json = {"type": "string"}
 _NUMBER: Json = {"type": "integer"}
 _ANYTHING: Json = {"type": "object"}
+_FILE: Json = {"type": "string", "format": "binary"}
+_ANY_MEDIA = "*/*"
 _ERROR = _object({"error": _TEXT})
 _MESSAGE = _object({"message": _TEXT, "detail": _TEXT})
 _CODED = _object({"error": _object({"code": _NUMBER, "message": _TEXT})})
@@ -78,6 +80,20 @@ def _libretranslate(settings: Settings, languages: Languages) -> Json:
         "/frontend/settings": {"get": _operation(_ANYTHING, _ERROR)},
         "/health": {"get": _operation(_object({"status": _TEXT}), _ERROR)},
         "/spec": {"get": _operation(_ANYTHING, _ERROR)},
+        "/translate_file": {
+            "post": _operation(
+                _object({"translatedFileUrl": _TEXT}),
+                _ERROR,
+                body=_object(
+                    {"file": _FILE, "source": asked["source"], "target": asked["target"], "api_key": _TEXT},
+                    required=["file", "source", "target"],
+                ),
+                sent="multipart/form-data",
+            )
+        },
+        "/download_file/{name}": {
+            "get": _operation(_FILE, _ERROR, parameters=[_parameter("name", "path", _TEXT)], media=_ANY_MEDIA)
+        },
         "/suggest": {"post": _operation(_object({"success": {"type": "boolean"}}), _ERROR, body=_ANYTHING)},
     }
 
@@ -101,6 +117,11 @@ def _deepl(languages: Languages) -> Json:
     number = [_parameter("number", "path", _TEXT)]
     kind = _parameter("type", "query", _one_of("source", "target"))
     named = _list(_object({"language": _TEXT, "name": _TEXT}))
+    filename = {"type": "string", "pattern": "^[a-z]{1,8}[.](txt|html|srt|po)$"}
+    statuses = _one_of("queued", "translating", "done", "error")
+    document = _object({"document_id": _TEXT, "status": statuses, "billed_characters": _NUMBER,
+                        "seconds_remaining": _NUMBER, "error_message": _TEXT},
+                       required=["document_id", "status"])  # fmt: skip
     usage = _object({"character_count": _NUMBER, "character_limit": _NUMBER})
     return {
         "/v2/translate": {
@@ -111,10 +132,47 @@ def _deepl(languages: Languages) -> Json:
         "/v2/languages": {"get": _operation(named, _MESSAGE, parameters=[kind])},
         "/v3/languages": {"get": _operation(_list(_ANYTHING), _MESSAGE)},
         "/v2/usage": {"get": _operation(usage, _MESSAGE)},
+        "/v2/document": {
+            "post": _operation(
+                _object({"document_id": _TEXT, "document_key": _TEXT}),
+                _MESSAGE,
+                body=_object(
+                    {
+                        "file": _FILE,
+                        "filename": {"type": "string", "pattern": "^[a-z]{1,8}[.](txt|html|srt|po)$"},
+                        **pair,
+                    },
+                    required=["file", "target_lang"],
+                ),
+                sent="multipart/form-data",
+                links={
+                    "status": _link("post", "/v2/document/{number}", "document_id", document_key="document_key"),
+                    "result": _link("post", "/v2/document/{number}/result", "document_id", document_key="document_key"),
+                },
+            )
+        },
+        "/v2/document/{number}": {
+            "post": _operation(document, _MESSAGE, parameters=number, body=_object({"document_key": _TEXT}))
+        },
+        "/v2/document/{number}/result": {
+            "post": _operation(
+                _FILE, _MESSAGE, parameters=number, body=_object({"document_key": _TEXT}), media=_ANY_MEDIA
+            )
+        },
         "/v2/glossary-language-pairs": {"get": _operation(_ANYTHING, _MESSAGE)},
         "/v2/glossaries": {
             "get": _operation(_object({"glossaries": _list(glossary)}), _MESSAGE),
-            "post": _operation(glossary, _MESSAGE, body=made, status=201),
+            "post": _operation(
+                glossary,
+                _MESSAGE,
+                body=made,
+                status=201,
+                links={
+                    "glossary": _link("get", "/v2/glossaries/{number}", "glossary_id"),
+                    "entries": _link("get", "/v2/glossaries/{number}/entries", "glossary_id"),
+                    "removed": _link("delete", "/v2/glossaries/{number}", "glossary_id"),
+                },
+            ),
         },
         "/v2/glossaries/{number}": {
             "get": _operation(glossary, _MESSAGE, parameters=number),
@@ -173,6 +231,14 @@ def _own(settings: Settings, languages: Languages) -> Json:
     return own | ({"/metrics": {"get": _operation(_TEXT, _ERROR, media="text/plain")}} if settings.metrics else {})
 
 
+def _link(method: str, path: str, number: str, **body: str) -> Json:
+    """Where what was made is found again, by which parts of the answer."""
+    where = path.replace("/", "~1")
+    link: Json = {"operationRef": f"#/paths/{where}/{method}", "parameters": {"number": f"$response.body#/{number}"}}
+    asked = {name: f"$response.body#/{value}" for name, value in body.items()}
+    return link | ({"requestBody": asked} if asked else {})
+
+
 def _parameter(name: str, place: str, schema: Json) -> Json:
     return {"name": name, "in": place, "required": place == "path", "schema": schema}
 
@@ -185,8 +251,10 @@ def _operation(
     parameters: list[Json] | None = None,
     status: int = 200,
     media: str = "application/json",
+    sent: str = "application/json",
+    links: Json | None = None,
 ) -> Json:
-    right: Json = {"description": "as asked for"}
+    right: Json = {"description": "as asked for"} | ({"links": links} if links else {})
     if answer is not None:
         right["content"] = {media: {"schema": answer}}
     wrong = {"description": "refused", "content": {"application/json": {"schema": refusal}}}
@@ -194,5 +262,5 @@ def _operation(
     if parameters:
         operation["parameters"] = parameters
     if body is not None:
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+        operation["requestBody"] = {"required": True, "content": {sent: {"schema": body}}}
     return operation
