@@ -27,6 +27,7 @@ from qkv.serve.metrics import Metrics
 from qkv.serve.reading import Buffers
 from qkv.serve.refusals import Reason, Refusal
 from qkv.serve.settings import Settings
+from qkv.serve.state import State
 
 _HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -36,9 +37,9 @@ _HEADERS = {
 }
 
 
-def application(desk: Desk, documents: Documents, keys: Keys, settings: Settings) -> Starlette:
+def application(desk: Desk, documents: Documents, keys: Keys, state: State, settings: Settings) -> Starlette:
     """Everything that a server answers."""
-    front = Front(desk, keys, settings, Metrics(), Buffers(settings.buffered_bytes), documents)
+    front = Front(desk, keys, settings, Metrics(), Buffers(settings.buffered_bytes), documents, state)
     libre, azure, deepl, google, inference = (
         LibreTranslate(front), Azure(front), DeepL(front), Google(front), Inference(front)
     )  # fmt: skip

@@ -1,13 +1,15 @@
-"""Glossaries that clients have left here, each its owner's alone; they are kept as long as the server runs."""
+"""Glossaries that clients have left here, each its owner's alone."""
 
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from qkv.serve.languages import Direction
 from qkv.serve.refusals import Refusal
+from qkv.serve.state import State
 from qkv.text.cleaning import normalise
 
 _MOST = 1000
@@ -25,12 +27,22 @@ class Kept:
     entries: dict[str, str]
     created: datetime
 
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "created": self.created.isoformat()}
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any]) -> Kept:
+        return cls(
+            **told | {"direction": Direction(*told["direction"]), "created": datetime.fromisoformat(told["created"])}
+        )
+
 
 class Glossaries:
     """All that are here."""
 
-    def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._kept = {kept.number: kept for kept in map(Kept.from_json, state.glossaries())}
 
     def add(self, owner: str, name: str, direction: Direction, entries: dict[str, str]) -> Kept:
         if len(self._kept) >= _MOST:
@@ -40,6 +52,7 @@ class Glossaries:
         if len(entries) > _MOST_ENTRIES:
             raise Refusal("too_much", f"A glossary has at most {_MOST_ENTRIES} entries.", parameter="entries")
         kept = Kept(secrets.token_hex(16), owner, name, direction, entries, datetime.now(UTC))
+        self._state.keep_glossary(kept.number, kept.as_json())
         self._kept[kept.number] = kept
         return kept
 
@@ -54,7 +67,9 @@ class Glossaries:
         return [kept for kept in self._kept.values() if kept.owner == owner]
 
     def remove(self, owner: str, number: str) -> None:
-        del self._kept[self.get(owner, number).number]
+        kept = self.get(owner, number)
+        self._state.drop_glossary(kept.number)
+        self._kept.pop(kept.number, None)
 
 
 def read_entries(text: str, separator: str) -> dict[str, str]:

@@ -38,7 +38,8 @@ class Account:
     characters_a_month: int | None = None
     requests_a_minute: int | None = None
     characters: int = 0
-    _month: tuple[int, int] = (0, 0)
+    """Used in the month of the last use."""
+    month: str = ""
     _asked: deque[float] = field(default_factory=deque)
 
     def ask(self) -> None:
@@ -56,12 +57,21 @@ class Account:
 
     def use(self, characters: int) -> None:
         """Counts characters; refuses those beyond what the key may use in a month."""
-        today = time.gmtime()
-        if self._month != (today.tm_year, today.tm_mon):
-            self._month, self.characters = (today.tm_year, today.tm_mon), 0
+        self._turn_over()
         if self.characters_a_month is not None and self.characters + characters > self.characters_a_month:
             raise Refusal("quota", f"Quota exceeded: {self.characters_a_month} characters a month")
         self.characters += characters
+
+    @property
+    def used(self) -> int:
+        """Characters of this month."""
+        self._turn_over()
+        return self.characters
+
+    def _turn_over(self) -> None:
+        month = time.strftime("%Y-%m", time.gmtime())
+        if self.month != month:
+            self.month, self.characters = month, 0
 
 
 class Keys:
@@ -75,6 +85,19 @@ class Keys:
     @classmethod
     def load(cls, path: Path) -> Keys:
         return cls([_account(name, table, path) for name, table in _read(path).items()])
+
+    def usage(self) -> dict[str, dict[str, Any]]:
+        """What each has used, by its name."""
+        return {one.name: {"month": one.month, "characters": one.characters} for one in self._everybody()}
+
+    def remember(self, usage: dict[str, dict[str, Any]]) -> None:
+        """Goes on from what was used before."""
+        for one in self._everybody():
+            if one.name in usage:
+                one.month, one.characters = usage[one.name]["month"], usage[one.name]["characters"]
+
+    def _everybody(self) -> list[Account]:
+        return self._accounts if self.required else [self.anybody]
 
     def account(self, key: str | None) -> Account:
         """Whose key this is."""

@@ -139,7 +139,7 @@ def _deepl(languages: Languages) -> Json:
                 body=_object(
                     {
                         "file": _FILE,
-                        "filename": {"type": "string", "pattern": "^[a-z]{1,8}[.](txt|html|srt|po)$"},
+                        "filename": filename,
                         **pair,
                     },
                     required=["file", "target_lang"],

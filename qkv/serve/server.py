@@ -25,10 +25,12 @@ from qkv.serve.documents import Documents
 from qkv.serve.engine import Engine
 from qkv.serve.keys import Keys
 from qkv.serve.settings import Settings
+from qkv.serve.state import State
 from qkv.serve.telling import LOG, begin_telling
 
 _BACKLOG = 2048
 _LOOK_AGAIN = 0.1
+_KEEP_USAGE = 5.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -36,13 +38,15 @@ def serve(settings: Settings) -> None:
     """Answers until a signal comes; raises `Stopped` then, when all that was accepted is done."""
     begin_telling(settings)
     keys = Keys.load(Path(settings.keys)) if settings.keys else Keys()
+    state = State(Path(settings.state) if settings.state else None)
+    keys.remember(state.usage() or {})
     _allow_files(settings.connections)
     with _listener(settings) as listener:
-        number = asyncio.run(_served(settings, keys, listener))
+        number = asyncio.run(_served(settings, keys, state, listener))
     raise Stopped("stopped; all that was accepted is done", code=128 + number)
 
 
-async def _served(settings: Settings, keys: Keys, listener: socket.socket) -> int:
+async def _served(settings: Settings, keys: Keys, state: State, listener: socket.socket) -> int:
     """The signal that ended it."""
     engine = Engine(settings)
     directions = await engine.begin()
@@ -50,7 +54,7 @@ async def _served(settings: Settings, keys: Keys, listener: socket.socket) -> in
         desk = Desk(engine, directions, settings)
         documents = Documents(desk, settings.buffered_bytes)
         config = uvicorn.Config(
-            application(desk, documents, keys, settings),
+            application(desk, documents, keys, state, settings),
             http=_protocol(settings),
             lifespan="off",
             ws="none",
@@ -66,10 +70,20 @@ async def _served(settings: Settings, keys: Keys, listener: socket.socket) -> in
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         there = ", ".join(f"{source}-{target}" for source, target in directions)
         tell(f"qkv: listening on http://{host}:{address[1]} ({there})")
+        keeping = asyncio.create_task(_keep_usage(keys, state))
         await server.serve(sockets=[listener])
+        keeping.cancel()
     finally:
+        state.keep_usage(keys.usage())
         await engine.end()
     return server.signal
+
+
+async def _keep_usage(keys: Keys, state: State) -> None:
+    """What is used between two looks is all that a crash can forget."""
+    while True:
+        await asyncio.sleep(_KEEP_USAGE)
+        await asyncio.to_thread(state.keep_usage, keys.usage())
 
 
 def _listener(settings: Settings) -> socket.socket:

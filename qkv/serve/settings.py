@@ -55,6 +55,7 @@ class Settings:
     drain_timeout: float = _setting(30.0, "seconds that accepted work has to be finished in, when stopped", "SECONDS")
 
     keys: str = _setting("", "file of API keys (qkv serve --new-key NAME); without one, nobody needs a key", "FILE")
+    state: str = _setting("", "directory to keep glossaries and usage in; else they end with the server", "DIR")
     cors: str = _setting("", "origins whose pages may ask, with commas between; * is all", "ORIGINS")
     metrics: bool = _setting(True, "whether /metrics answers", "true|false")
     log: str = _setting("warning", "what is told: debug, info, warning or error", "LEVEL")

@@ -23,6 +23,7 @@ from qkv.serve.keys import Keys
 from qkv.serve.languages import Direction
 from qkv.serve.openapi import document
 from qkv.serve.settings import Settings
+from qkv.serve.state import State
 from tests.serve.endure import fuzzed
 from tests.serve.served import Served
 
@@ -175,7 +176,7 @@ def test_the_openapi_document_tells_the_truth_whatever_is_sent(served: Served, t
 def test_every_address_is_in_the_openapi_document() -> None:
     settings = Settings()
     desk = Desk(Engine(settings), [Direction("en", "fr")], settings)
-    routes = application(desk, Documents(desk, 1), Keys(), settings).routes
+    routes = application(desk, Documents(desk, 1), Keys(), State(None), settings).routes
     # A model has one version, which may be named.
     there = {route.path for route in routes if isinstance(route, Route) and "{version}" not in route.path}
     assert there == {*document(settings, desk.languages)["paths"]}

@@ -92,3 +92,26 @@ def test_browsers_are_told_to_be_careful(exported: Path) -> None:
             got = served.get("/health", headers={"Origin": origin})
             assert ("access-control-allow-origin" in got.headers) is allowed
             assert "access-control-allow-credentials" not in got.headers
+
+
+def test_glossaries_and_usage_outlive_the_server(exported: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    said = {"name": "mine", "source_lang": "EN", "target_lang": "FR", "entries": "koti\tkitty"}
+    with serving(exported, "--state", str(state)) as served:
+        kept, gone = [served.post("/v2/glossaries", said).json["glossary_id"] for _ in range(2)]
+        assert served.ask("DELETE", f"/v2/glossaries/{gone}").status == 204
+        assert served.post("/v2/translate", {"text": ["basa koti"], "target_lang": "FR"}).status == 200
+        assert served.stop() == 143
+    (state / "glossaries" / "broken.json").write_text("{")
+    with serving(exported, "--state", str(state)) as served:
+        assert [one["glossary_id"] for one in served.get("/v2/glossaries").json["glossaries"]] == [kept]
+        assert served.get(f"/v2/glossaries/{kept}/entries").body == b"koti\tkitty\n"
+        assert served.get("/v2/usage").json["character_count"] == len("basa koti")
+        assert "broken.json cannot be read, and is left out" in served.log.read_text()
+
+
+def test_a_month_that_is_over_counts_no_more() -> None:
+    keys = Keys()
+    keys.remember({"anybody": {"month": "2001-01", "characters": 7}, "somebody": {"month": "", "characters": 1}})
+    assert keys.usage() == {"anybody": {"month": "2001-01", "characters": 7}}
+    assert keys.anybody.used == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from functools import partial
 from typing import Any
@@ -32,7 +33,7 @@ class DeepL(Family):
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
-        self._glossaries = Glossaries()
+        self._glossaries = Glossaries(front.state)
 
     def routes(self) -> list[Route]:
         both = ["GET", "POST"]
@@ -168,7 +169,7 @@ class DeepL(Family):
     async def usage(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         limit = account.characters_a_month
         return JSONResponse(
-            {"character_count": account.characters, "character_limit": _UNLIMITED if limit is None else limit}
+            {"character_count": account.used, "character_limit": _UNLIMITED if limit is None else limit}
         )
 
     async def glossary_pairs(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
@@ -181,7 +182,8 @@ class DeepL(Family):
 
     async def glossaries(self, asked: Asked, account: Account) -> Response:
         if asked.request.method == "POST":
-            return self._add_glossary(asked, account)
+            # It may be written to a disk.
+            return await asyncio.to_thread(self._add_glossary, asked, account)
         return JSONResponse({"glossaries": [_told(kept) for kept in self._glossaries.of(account.name)]})
 
     def _add_glossary(self, asked: Asked, account: Account) -> Response:
@@ -199,7 +201,7 @@ class DeepL(Family):
     async def glossary(self, asked: Asked, account: Account) -> Response:
         number = asked.request.path_params["number"]
         if asked.request.method == "DELETE":
-            self._glossaries.remove(account.name, number)
+            await asyncio.to_thread(self._glossaries.remove, account.name, number)
             return Response(status_code=204)
         return JSONResponse(_told(self._glossaries.get(account.name, number)))
 

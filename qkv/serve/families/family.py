@@ -22,6 +22,7 @@ from qkv.serve.orders import Answer, Order
 from qkv.serve.reading import Asked, Buffers, received, understood
 from qkv.serve.refusals import STATUS, Reason, Refusal
 from qkv.serve.settings import Settings
+from qkv.serve.state import State
 from qkv.serve.telling import LOG
 
 GONE = 499
@@ -41,6 +42,7 @@ class Front:
     metrics: Metrics
     buffers: Buffers
     documents: Documents
+    state: State
 
 
 class Family(ABC):
