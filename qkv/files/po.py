@@ -20,6 +20,8 @@ _FIELD = re.compile(
     re.MULTILINE,
 )
 _STRING = re.compile(r'"((?:[^"\\\r\n]|\\.)*+)"')
+_LANGUAGE = re.compile(r'("Language:[ ]*)[^"\\]*')
+"""In the head of a catalogue: the language of its translations."""
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _UNESCAPED = {character: f"\\{letter}" for letter, character in _ESCAPED.items()} | {"\\": "\\\\", '"': '\\"'}
@@ -53,9 +55,13 @@ def _parts(text: str, asked: Asked) -> Iterator[Part]:
             singular = plural = field
         elif field.name == "msgid_plural":
             plural = field
+        elif field.name == "msgstr" and singular is not None and not singular.text:
+            # The entry of nothing is the head of the catalogue.
+            yield text[position : field.start]
+            yield _LANGUAGE.sub(rf"\g<1>{asked.target.replace('-', '_')}", field.raw) if asked.target else field.raw
+            position = field.end
         elif field.name.startswith("msgstr") and (asked.again or not field.text):
             of = singular if field.name in ("msgstr", "msgstr[0]") else plural
-            # The entry of nothing is the head of the catalogue.
             if of is not None and of.text:
                 yield text[position : field.start]
                 yield plain_segment(of.raw, of.text, partial(_written, of.text, line_end))

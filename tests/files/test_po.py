@@ -45,6 +45,14 @@ def test_what_is_missing_is_translated(text: str, translation: str) -> None:
     assert in_capitals(text) == translation
 
 
+@pytest.mark.parametrize(("line", "target", "told"), [("Language: en", "pt-BR", "pt_BR"), ("Language: ", "fr", "fr")])
+def test_the_head_says_the_new_language(line: str, target: str, told: str) -> None:
+    head = f'msgid ""\nmsgstr ""\n"{line}\\n"\n"Language-Team: Language: none\\n"\n\n'
+    entry = 'msgid "Language: en"\nmsgstr "Language: en"\n'
+    made = translate_file((head + entry).encode(), "a.po", same, source="en", target=target).decode()
+    assert made == head.replace(f'"{line}\\n', f'"Language: {told}\\n') + entry
+
+
 def test_what_is_there_is_translated_where_that_is_wanted() -> None:
     assert in_capitals('msgid "a"\nmsgstr "b"\n', again=True) == 'msgid "a"\nmsgstr "A"\n'
 
