@@ -21,7 +21,7 @@ import pytest
 import qkv
 
 ROOT = Path(qkv.__file__).parents[1]
-CORE = {"numpy", "onnxruntime", "sentencepiece", "shtab"}
+CORE = {"markdown-it-py", "numpy", "onnxruntime", "sentencepiece", "shtab"}
 HELP = [str(Path(sys.executable).with_name("qkv")), "--help"]
 
 

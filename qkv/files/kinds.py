@@ -9,6 +9,7 @@ from typing import NamedTuple
 from qkv.errors import ConfigError
 from qkv.files.docx import translate_docx
 from qkv.files.html import translate_html
+from qkv.files.markdown import translate_markdown
 from qkv.files.plain import translate_text
 from qkv.files.po import translate_po
 from qkv.files.reading import Asked
@@ -28,6 +29,7 @@ class Kind(NamedTuple):
 
 _KINDS = (
     Kind("plain text", (".txt",), "text/plain", translate_text),
+    Kind("Markdown", (".md", ".markdown"), "text/markdown", translate_markdown),
     Kind("HTML", (".html", ".htm", ".xhtml"), "text/html", translate_html),
     Kind(
         "Word document",

@@ -1,0 +1,68 @@
+"""Markdown: prose changes, and its structure does not."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from qkv.files import translate_file
+from tests.files.translations import loud, same, shuffled
+
+
+def in_capitals(text: str) -> str:
+    return translate_file(text.encode(), "a.md", loud).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        ("# one\n\ntwo *three* **four**\n", "# ONE\n\nTWO *THREE* **FOUR**\n"),
+        ("one\n===\n\n- two\n  - three\n1. four\n", "ONE\n===\n\n- TWO\n  - THREE\n1. FOUR\n"),
+        ("> one\n> two\n\nthree  \nfour\n", "> ONE TWO\n\nTHREE  \nFOUR\n"),
+        ("use `a *b*` now\n\n```py\ncode\n```\n\n    more\n", "USE `a *b*` NOW\n\n```py\ncode\n```\n\n    more\n"),
+        ('see [one](a.md "t") and ![pic](b.png) x\n', 'SEE [ONE](a.md "t") AND ![pic](b.png) X\n'),
+        ("[one][a] <http://b.c> <b>two</b>\n\n[a]: d.md\n", "[ONE][a] <http://b.c> <b>TWO</b>\n\n[a]: d.md\n"),
+        ("---\ntitle: one\n---\n\ntwo\n", "---\ntitle: one\n---\n\nTWO\n"),
+        ("| one | two |\n|---|---|\n| three | `x` |\n", "| ONE | TWO |\n|---|---|\n| THREE | `x` |\n"),
+        ("- [ ] one\n- [x] two\n", "- [ ] ONE\n- [x] TWO\n"),
+        ("<div>\nasis\n</div>\n\none \\* &amp; two\r\n", "<div>\nasis\n</div>\n\nONE \\* & TWO\r\n"),
+        ("two [one] three\n\n[one]: a.md\n", "TWO [one] THREE\n\n[one]: a.md\n"),
+        ("| aa | a |\n|--|--|\n| b | bb |\n", "| AA | A |\n|--|--|\n| B | BB |\n"),
+        ("snake_case and 2 * 3\n", "SNAKE_CASE AND 2 \\* 3\n"),
+    ],
+)
+def test_what_readers_see_is_translated(text: str, translation: str) -> None:
+    assert in_capitals(text) == translation
+
+
+def always(told: str, texts: list[str]) -> list[str]:
+    return [told for _ in texts]
+
+
+def test_a_translation_begins_no_list_and_no_heading() -> None:
+    for told in ("1. a", "# a", "- a", "+ a", "> a", "---"):
+        made = translate_file(b"one\n", "a.md", partial(always, told.replace(">", "&gt;")))
+        assert MarkdownIt().render(made.decode()).startswith("<p>"), made
+
+
+def _shape(text: str) -> list[tuple[str, str]]:
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    return [(one.type, one.content if one.type in ("fence", "code_block", "html_block") else "") for one in tokens]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("ab *_`[]()#>-+1.\n\\<&|~!\r\t", max_size=60), st.integers(0, 99))
+def test_nothing_changes_where_nothing_is_translated_and_nothing_fails(text: str, seed: int) -> None:
+    assert translate_file(text.encode(), "a.md", same).decode() == text
+    translate_file(text.encode(), "a.md", shuffled(seed))
+
+
+def test_the_documents_of_this_project_keep_their_shape() -> None:
+    for path in sorted(Path("docs").glob("*.md")):
+        text = path.read_text()
+        assert _shape(translate_file(text.encode(), path.name, shuffled(1)).decode()) == _shape(text), path
