@@ -10,13 +10,14 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from typing import TYPE_CHECKING
 
 from qkv.files.encodings import decoded
 from qkv.files.reading import Asked
 from qkv.files.segments import Marking, Part, Piece, translated
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*\r?\n)*?\1[ \t]*(?:\r?\n|$)")
 _SOFT = re.compile(r"[ ]?\n[ \t]*")
@@ -46,6 +47,9 @@ def translate_markdown(data: bytes, asked: Asked) -> bytes:
 
 
 def _parts(text: str) -> Iterator[Part]:
+    # Only who has such a file waits for the parser.
+    from markdown_it import MarkdownIt
+
     front = _FRONT_MATTER.match(text)
     position = front.end() if front else 0
     yield text[:position]

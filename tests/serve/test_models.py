@@ -83,7 +83,7 @@ def test_tags_placeholders_and_terms_go_through_english_too(several: Served) -> 
     assert second.count("{name}") == 1
     made = several.post("/v2/glossaries", {"name": "mine", "entries": "koti\tkitty", **asked})
     held = several.post("/v2/translate", {"text": ["basa koti"], "glossary_id": made.json["glossary_id"], **asked})
-    assert "kitty" in held.json["translations"][0]["text"]
+    assert "kitty" in held.json["translations"][0]["text"].lower()
 
 
 def test_some_of_the_models_can_be_chosen(models: Path, command: Command) -> None:
