@@ -15,6 +15,7 @@ import pytest
 import qkv
 
 if TYPE_CHECKING:
+    from tests.serve.served import Served
     from tests.toy import Command
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -72,3 +73,22 @@ def toy_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("toy-data")
     return prepare([write_tsv(folder / "corpus.tsv", pairs(120))], folder / "data", QUICK).directory
+
+
+@pytest.fixture(scope="session")
+def exported(toy_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy run as a model that needs no torch."""
+    from qkv.export import export
+
+    output = tmp_path_factory.mktemp("served") / "model"
+    export(toy_run, output, precision="int8")
+    return output
+
+
+@pytest.fixture(scope="session")
+def served(exported: Path) -> Iterator[Served]:
+    """One server of the exported model for all tests that change nothing."""
+    from tests.serve.served import serving
+
+    with serving(exported) as server:
+        yield server
