@@ -57,7 +57,7 @@ MAY_IMPORT = {
     "qkv.export.card": "errors storage config recipes text checkpoint prepare",
     "qkv.plot": "errors",
     "qkv.files": "errors text.protect",
-    "qkv.serve": "qkv errors progress storage text.cleaning text.glossary text.languages translate files",
+    "qkv.serve": "qkv errors progress storage text.cleaning text.glossary text.languages text.words translate files",
     "qkv.commands": (
         "errors storage progress config text prepare engines export translate evaluate fetch reproduce parcel "
         "files serve"

@@ -71,6 +71,15 @@ def align(
     return Alignment(source, target, source_words, target_words, tuple(links))
 
 
+def word_scores(tokens: Sequence[Span], scores: Sequence[float], of_text: Sequence[Span]) -> tuple[float, ...]:
+    """The log-probability of each word, by those of its tokens; a token of several words counts for each."""
+    totals = [0.0] * len(of_text)
+    for score, covered in zip(scores, _words_of(tokens, of_text), strict=True):
+        for word in covered:
+            totals[word] += score
+    return tuple(totals)
+
+
 def _words_of(tokens: Sequence[Span], of_text: Sequence[Span]) -> list[list[int]]:
     """For each token, the words it is a part of."""
     found: list[list[int]] = []

@@ -65,12 +65,12 @@ class Pieces:
         White space stays as it was, but that sentences which touched get a space in a script that has them, and lose
         it in one that has none.
         """
-        gaps = self._gaps_between(sentences)
+        gaps = self.gaps_between(sentences)
         return "".join(part for pair in zip(gaps, (*sentences, ""), strict=True) for part in pair)
 
     def starts(self, sentences: Sequence[str]) -> list[int]:
         """Where each of these sentences begins in what `join` makes of them."""
-        gaps = self._gaps_between(sentences)
+        gaps = self.gaps_between(sentences)
         ends = itertools.accumulate(len(gap + sentence) for gap, sentence in zip(gaps, sentences, strict=False))
         return [end - len(sentence) for end, sentence in zip(ends, sentences, strict=True)]
 
@@ -84,7 +84,8 @@ class Pieces:
             gaps += [space for _, space in parts[:-1]] + [gap]
         return Pieces(tuple(sentences), tuple(gaps))
 
-    def _gaps_between(self, sentences: Sequence[str]) -> list[str]:
+    def gaps_between(self, sentences: Sequence[str]) -> list[str]:
+        """What stands before, between and behind these sentences in what `join` makes of them."""
         if len(sentences) != len(self.sentences):
             raise ValueError(f"{len(sentences)} sentences for {len(self.sentences)} places")
         gaps = list(self.gaps)

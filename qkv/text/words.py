@@ -52,6 +52,11 @@ def words(text: str) -> list[Span]:
     return spans
 
 
+def first_word(text: str) -> str:
+    """The word or sign that a text begins with; nothing where it has none."""
+    return next((text[start:end] for start, end in words(text)), "")
+
+
 class Terms:
     """Terms to look for, however many: `Terms(["hard disk", "NASA"]).find(text)`.
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from qkv.config import SearchConfig
 from qkv.errors import RuleError
 from qkv.search.beam import Beam, Coverage, beam_search, walk
@@ -24,6 +26,8 @@ from qkv.translate.wording import Wording
 
 _LEAST_BEAM_FOR_TERMS = 4
 """A narrower one would write all terms at the very beginning, before it is too late."""
+_NEW_WORDS = 4
+"""How many tokens to look at for one that begins a word."""
 AT_ONCE = 16_384
 """Sentences that are given to a device which searches by itself: it fills places that become free from these."""
 
@@ -148,6 +152,18 @@ class Searcher:
         moments = walk(self.engine, self._start([asked], looks=coverage is not None), beam)
         # In its last moment the search ends; the other token that was looked at then is none of what it found.
         return beam, (int(moment.token_NB[0, 0]) for moment in moments if beam.sentences.size)
+
+    def following(self, asked: Asked, begun: Sequence[int], *, count: int, new_word: bool) -> list[int]:
+        """The tokens that may go on behind what is begun, with a new word if that is said, the likeliest first."""
+        limits = self.wording.limits(self._room([asked]))
+        state = self._start([asked])
+        for token in (limits.begin, *begun):
+            continuations, state = self.engine.step(np.array([token], dtype=np.int64), state)
+        continuations.forbid(np.array([[0]]), np.array([[*limits.forbidden, limits.end]]))
+        gain_RC, token_RC = continuations.best(count * (_NEW_WORDS if new_word else 1))
+        likely = [int(token) for gain, token in zip(gain_RC[0], token_RC[0], strict=True) if np.isfinite(gain)]
+        surface = self.wording.tokenizer.surface
+        return [token for token in likely if not new_word or surface(token).startswith(b" ")][:count]
 
     def told(self, asked: Asked, found: Hypothesis, *, aligned: bool) -> Translation:
         """What was found as text, its words linked to those of the source where that is wanted."""

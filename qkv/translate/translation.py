@@ -25,6 +25,8 @@ class Translation:
     """The log-probability of each of them."""
     alignment: Alignment | None = None
     """Which words of the source its words came from, if that was asked for."""
+    word_scores: tuple[float, ...] = ()
+    """The log-probability of each word of the alignment's target, where there is one."""
 
     @property
     def log_probability(self) -> float:

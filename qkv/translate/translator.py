@@ -17,12 +17,14 @@ from qkv.engines.looks import Looks
 from qkv.errors import ConfigError
 from qkv.progress import tell
 from qkv.search.engine import Engine
+from qkv.search.rules import Prefix
 from qkv.search.sample import Sampling
 from qkv.search.whole import WholeSearch
 from qkv.text.cleaning import normalise
 from qkv.text.growing import GrowingText
 from qkv.text.languages import Direction
 from qkv.text.subwords import Tokenizer
+from qkv.text.words import first_word
 from qkv.translate.asked import Asked
 from qkv.translate.checks import require_as_many, require_float32, require_possible, require_texts
 from qkv.translate.choosing import by_likeness, reranked
@@ -317,6 +319,30 @@ class Translator:
         require_texts([text, prefix], "texts")
         controls = controls or Controls()
         return Stream(self._grow(self._wording.asked(0, text, controls, prefix), controls))
+
+    def continuations(self, text: str, prefix: str, *, count: int, align: bool = False) -> list[Translation]:
+        """Translations that begin with the prefix and go on with different words, the likeliest word first.
+
+        Behind a prefix that ends in a space, or behind none, a word begins; otherwise its last word may go on.
+        """
+        require_texts([text, prefix], "texts")
+        first = self._wording.asked(0, text, Controls(), prefix)
+        if not first.source:
+            return []
+        searcher = self._searcher()
+        new_word = not prefix or prefix[-1].isspace()
+        begun = first.rule.tokens if isinstance(first.rule, Prefix) else ()
+        asked = [
+            dataclasses.replace(first, number=number, rule=Prefix((*begun, token)))
+            for number, token in enumerate(searcher.following(first, begun, count=2 * count, new_word=new_word))
+        ]
+        found = [
+            searcher.told(one, best, aligned=align)
+            for one, (best, *_) in zip(asked, searcher.look(asked, Controls(), keep=1, looks=align), strict=True)
+        ]
+        # A word may be cut in several ways: the first of them is the likeliest.
+        by_word = {first_word(one.text[len(self.tokenizer.decode(begun)) :]): one for one in reversed(found)}
+        return [one for one in found if one in by_word.values()][:count]
 
     def _grow(self, asked: Asked, controls: Controls) -> Generator[str, None, Translation]:
         if not asked.source:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from qkv.errors import ConfigError
 from qkv.search.hypothesis import Hypothesis, Limits
 from qkv.search.rules import AtLeast, NoRepeats, Prefix, Rule, together
+from qkv.text.alignment import word_scores
 from qkv.text.cleaning import normalise, says_nothing
 from qkv.text.subwords import Tokenizer
 from qkv.translate.aligning import aligned, looked_for_each
@@ -104,7 +105,9 @@ class Wording:
         looked_TK = looked_for_each(found, looks_when_read=looks_when_read)
         ids, looked_TK = self._turned(found.ids), looked_TK[::-1] if self.right_to_left else looked_TK
         alignment = aligned(self.tokenizer, source, ids, looked_TK)
-        return dataclasses.replace(self.translation(found), alignment=alignment)
+        told = self.translation(found)
+        scores = word_scores(self.tokenizer.spans(ids), told.token_scores[: len(ids)], alignment.target)
+        return dataclasses.replace(told, alignment=alignment, word_scores=scores)
 
     def translation(self, found: Hypothesis) -> Translation:
         ids = self._turned(found.ids)
