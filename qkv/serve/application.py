@@ -28,6 +28,7 @@ from qkv.serve.reading import Buffers
 from qkv.serve.refusals import Reason, Refusal
 from qkv.serve.settings import Settings
 from qkv.serve.state import State
+from qkv.serve.static import Static
 
 _HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -81,7 +82,7 @@ def application(desk: Desk, documents: Documents, keys: Keys, state: State, sett
     return Starlette(
         routes=[
             *shared,
-            *(route for one in (libre, inference, deepl, google, Own(front)) for route in one.routes()),
+            *(route for one in (libre, inference, deepl, google, Own(front), Static()) for route in one.routes()),
         ],
         middleware=middleware,
         exception_handlers={HTTPException: refused},
@@ -112,7 +113,9 @@ class _Manners:
 
         async def polite(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = [*message["headers"], *((name.encode(), value.encode()) for name, value in _HEADERS.items())]
+                said = {name.lower() for name, _ in message["headers"]}
+                more = ((name.encode(), value.encode()) for name, value in _HEADERS.items())
+                headers = [*message["headers"], *((name, value) for name, value in more if name not in said)]
                 if self._desk.stopping:
                     headers.append((b"connection", b"close"))
                 message = {**message, "headers": headers}

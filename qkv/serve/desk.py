@@ -7,6 +7,7 @@ import dataclasses
 import math
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from qkv.serve.detecting import Detected, Detector
 from qkv.serve.engine import Engine
@@ -18,6 +19,14 @@ from qkv.serve.settings import Settings
 _CHARACTERS_A_TOKEN = 3
 """About: nobody waits here for a text to be cut into tokens."""
 _LONGEST_RETRY = 60
+
+
+class Explained(NamedTuple):
+    """A text that was explained: the language that it was in, the one that it is in now, and its sentences."""
+
+    detected: Detected
+    target: str
+    told: dict[str, Any]
 
 
 class Desk:
@@ -62,6 +71,23 @@ class Desk:
             except TimeoutError as error:
                 raise self._late() from error
         return [answers[number] for number in range(len(order.texts))]
+
+    async def explain(self, order: Order) -> Explained:
+        """One text, translated sentence by sentence, with what is known of the words."""
+        self._require_within_limits(order)
+        (text,) = order.texts
+        detected = self.source(order.source, order.target, text)
+        target = self.languages.direction(detected.language, order.target).target
+        told: dict[str, Any] = {"sentences": [], "after": text}
+        with self._admitted(order):
+            if detected.language != target:
+                settled = dataclasses.replace(order, source=detected.language, target=target, explained=True)
+                try:
+                    async with asyncio.timeout(self.settings.deadline):
+                        told = await self.engine.explain(settled)
+                except TimeoutError as error:
+                    raise self._late() from error
+        return Explained(detected, target, told)
 
     async def grow(self, order: Order) -> AsyncIterator[str]:
         """The greedy translation of one text as it grows; whoever stops listening stops it."""

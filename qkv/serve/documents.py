@@ -57,6 +57,8 @@ class Count:
 
     characters: int = 0
     """Translated."""
+    all_characters: int = 0
+    """Found in the file."""
     done: float = 0.0
     """When it was."""
     fetched: bool = False
@@ -146,6 +148,7 @@ class Documents:
         def ask(texts: list[str]) -> list[str]:
             source = sent.source or self._desk.source(None, target, "\n".join(texts)[:_DETECTED]).language
             answers: list[str] = []
+            count.all_characters += sum(map(len, texts))
             for some in self._helpings(texts):
                 if given_up.is_set():
                     raise Refusal("late", "Nobody waits for this file any more.")

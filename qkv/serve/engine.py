@@ -64,6 +64,12 @@ class Engine:
             texts: list[list[str]] = _told(await answers.get())["texts"]
             return texts
 
+    async def explain(self, order: Order) -> Message:
+        """The sentences of one text with their words, as `qkv.serve.explaining` tells them."""
+        with self._asked(order) as answers:
+            explained: Message = _told(await answers.get())["explained"]
+            return explained
+
     async def grow(self, order: Order, seconds: float) -> AsyncIterator[str]:
         """The parts of a translation as they come, in so many seconds; whoever stops listening stops the work."""
         until = time.monotonic() + seconds
@@ -152,6 +158,8 @@ async def _message(reader: asyncio.StreamReader) -> Message | None:
 def _told(message: Message) -> Message:
     if "lost" in message:
         raise _restarting()
+    if "refused" in message:
+        raise Refusal("bad", f"Invalid request: {message['refused']}")
     if "error" in message:
         raise Refusal("failed", "The server failed; this is a fault of its own.")
     return message

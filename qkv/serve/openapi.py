@@ -223,8 +223,26 @@ def _own(settings: Settings, languages: Languages) -> Json:
     source, target = _one_of(*languages.sources, "auto"), _one_of(*languages.all_targets)
     asked = _object({"q": _TEXT, "source": source, "target": target, "api_key": _TEXT}, required=["q", "target"])
     status = _object({"status": _TEXT})
+    terms = {"type": "object", "additionalProperties": {"type": "string", "pattern": "^[a-z]+$"}}
+    more = {
+        "prefix": {"type": "string", "maxLength": 100},
+        "glossary": terms,
+        "alternatives": {"type": "integer", "minimum": 0, "maximum": settings.request_alternatives},
+    }
+    span = _list(_NUMBER, minItems=2, maxItems=2)
+    word = _object({"span": span, "probability": {"type": "number"}, "sources": _list(span)})
+    wording = _object({"text": _TEXT, "probability": {"type": "number"}, "words": _list(word)})
+    sentence = _object({"before": _TEXT, "text": _TEXT, "wordings": _list(wording)})
+    explained = {"source": _TEXT, "confidence": {"type": "number"}, "target": _TEXT, "after": _TEXT}
     own = {
         "/stream": {"post": _operation(None, _ERROR, body=asked)},
+        "/explain": {
+            "post": _operation(
+                _object({**explained, "sentences": _list(sentence)}),
+                _ERROR,
+                body={**asked, "properties": asked["properties"] | more},
+            )
+        },
         "/ready": {"get": _operation(status, status)},
         "/openapi.json": {"get": _operation(_ANYTHING, _ERROR)},
     }

@@ -29,6 +29,10 @@ class Order:
     """Names of tags whose content stays as it is."""
     streamed: bool = False
     """Whether the one text is wanted as it grows, rather than the best that can be found."""
+    explained: bool = False
+    """Whether the one text is wanted sentence by sentence, with what is known of its words."""
+    prefix: str | None = None
+    """What an explained translation has to begin with; it is wanted in versions that go on with different words."""
 
 
 class Answer(NamedTuple):

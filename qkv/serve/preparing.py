@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from qkv.errors import ConfigError
+from qkv.serve.explaining import explained
 from qkv.serve.models import Steps
 from qkv.serve.orders import Order
 from qkv.serve.room import How
@@ -29,15 +31,21 @@ class Prepared(NamedTuple):
     parted: list[Parted]
     sentences: list[str]
     steps: list[Step]
-    alternatives: int
+    order: Order
 
-    def joined(self, found: Sequence[Translation]) -> list[list[str]]:
+    def told(self, found: Sequence[Translation]) -> dict[str, Any]:
+        """What is answered: the texts, or the one text explained."""
+        if self.order.explained:
+            return {"explained": explained(self.parted[0], [[one, *one.alternatives] for one in found])}
+        return {"texts": self._joined(found)}
+
+    def _joined(self, found: Sequence[Translation]) -> list[list[str]]:
         """For each text its translation, and others: the second best of all sentences, the third best, and so on."""
         left = iter(found)
         result = []
         for one in self.parted:
             own = [*islice(left, len(one.sentences))]
-            ranks = [own, *([_ranked(some, rank) for some in own] for rank in range(self.alternatives))]
+            ranks = [own, *([_ranked(some, rank) for some in own] for rank in range(self.order.alternatives))]
             texts = [one.joined(rank) for rank in ranks]
             result.append([texts[0], *dict.fromkeys(text for text in texts[1:] if text != texts[0])])
         return result
@@ -53,12 +61,29 @@ def prepare(order: Order, translators: Steps, *, beam: int) -> Prepared:
     glossary = None
     if order.glossary is not None:
         glossary = Glossary([Entry(source, (target,), ()) for source, target in order.glossary.items()])
-    align = any(one.aligned for one in parted)
+    align = order.explained or any(one.aligned for one in parted)
     # What stays as it is stays on the way, too; all else that is asked for is asked of the last step.
     on_the_way = [Step(How(beam or one.beam, 0, align), _terms(sentences, None)) for one in translators[:-1]]
     # A beam finds no more than it is wide.
     how = How(max(beam or last.beam, order.alternatives + 1), order.alternatives, align)
-    return Prepared(parted, sentences, [*on_the_way, Step(how, _terms(sentences, glossary))], order.alternatives)
+    return Prepared(parted, sentences, [*on_the_way, Step(how, _terms(sentences, glossary))], order)
+
+
+def continued(order: Order, translators: Steps) -> dict[str, Any]:
+    """The one sentence of an order, explained in wordings that begin with its prefix and go on with different words."""
+    *on_the_way, last = translators
+    parted = part(translators[0], order.texts[0], language=order.source)
+    if len(parted.sentences) > 1:
+        raise ConfigError("a prefix is that of one sentence, and this text has several")
+    wordings = []
+    for sentence in parted.sentences:
+        text, before = sentence, None
+        for translator in on_the_way:
+            (before,) = translator.translate([text], align=True)
+            text = before.text
+        found = last.continuations(text, order.prefix or "", count=order.alternatives + 1, align=True)
+        wordings.append(linked(None if before is None else [before] * len(found), found))
+    return {"explained": explained(parted, wordings)}
 
 
 def linked(before: Sequence[Translation] | None, found: list[Translation]) -> list[Translation]:

@@ -18,7 +18,7 @@ from qkv.errors import QkvError
 from qkv.serve.line import Line
 from qkv.serve.models import Models, Steps, load
 from qkv.serve.orders import Order, from_message
-from qkv.serve.preparing import Prepared, linked, prepare
+from qkv.serve.preparing import Prepared, continued, linked, prepare
 from qkv.serve.room import Job, Room
 from qkv.serve.settings import Settings
 from qkv.serve.telling import LOG, begin_telling
@@ -66,6 +66,9 @@ class Worker:
         self._wanted[number] = None
         if order.streamed:
             self._streaming.submit(self._grow, number, order, steps)
+            return
+        if order.prefix is not None:
+            self._streaming.submit(self._continue, number, order, steps)
             return
         prepared = prepare(order, steps, beam=self._settings.beam)
         if prepared.sentences:
@@ -116,12 +119,24 @@ class Worker:
 
     def _join(self, number: int, prepared: Prepared, found: list[Translation]) -> None:
         try:
-            texts = prepared.joined(found)
+            told = prepared.told(found)
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
             self._fail(number, error)
             return
         self._wanted.pop(number, None)
-        self._line.send({"number": number, "texts": texts, "pace": asdict(self._room.pace)})
+        self._line.send({"number": number, **told, "pace": asdict(self._room.pace)})
+
+    def _continue(self, number: int, order: Order, steps: Steps) -> None:
+        """What else could stand behind the prefix; it is asked of one sentence, and by a person who waits."""
+        if number not in self._wanted:
+            return
+        try:
+            told = continued(order, steps)
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+            self._fail(number, error)
+            return
+        self._wanted.pop(number, None)
+        self._line.send({"number": number, **told, "pace": asdict(self._room.pace)})
 
     def _grow(self, number: int, order: Order, steps: Steps) -> None:
         first, *second = steps
@@ -141,8 +156,12 @@ class Worker:
         self._line.send({"number": number, "texts": [], "pace": asdict(self._room.pace)})
 
     def _fail(self, number: int, error: Exception) -> None:
-        LOG.error("order %d failed", number, exc_info=error)
         self._wanted.pop(number, None)
+        if isinstance(error, QkvError):
+            # It says what was asked for that cannot be had.
+            self._line.send({"number": number, "refused": str(error)})
+            return
+        LOG.error("order %d failed", number, exc_info=error)
         self._line.send({"number": number, "error": str(error)})
 
 

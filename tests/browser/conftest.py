@@ -28,8 +28,7 @@ def browser() -> Iterator[Browser]:
     if path is None:
         pytest.skip("no browser here: apt-get install chromium, or name one by QKV_CHROMIUM")
     with sync_api.sync_playwright() as playwright:
-        # Root has no sandbox; the only page that is opened is our own.
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=path)
         yield browser
         browser.close()
 

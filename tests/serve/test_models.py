@@ -86,6 +86,18 @@ def test_tags_placeholders_and_terms_go_through_english_too(several: Served) -> 
     assert "kitty" in held.json["translations"][0]["text"].lower()
 
 
+def test_words_are_explained_through_english_too(several: Served) -> None:
+    asked = {"q": "basa koti", "source": "de", "target": "pt-BR", "alternatives": 2}
+    (sentence,) = several.post("/explain", asked).json["sentences"]
+    best, *others = sentence["wordings"]
+    assert best["text"] == translated(several, "basa koti", "de", "pt-BR") and others
+    for wording in sentence["wordings"]:
+        # Places are those of the text that was sent, not of what it became on the way.
+        assert all([*span] in ([0, 4], [5, 9]) for word in wording["words"] for span in word["sources"])
+    (sentence,) = several.post("/explain", {**asked, "prefix": ""}).json["sentences"]
+    assert len({one["text"].split()[0] for one in sentence["wordings"]}) == 3
+
+
 def test_some_of_the_models_can_be_chosen(models: Path, command: Command) -> None:
     with running("--model", str(models), "--from", "en") as served:
         assert [one["targets"] for one in served.get("/languages").json] == [["de", "pt-BR"]]

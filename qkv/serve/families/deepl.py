@@ -120,7 +120,10 @@ class DeepL(Family):
         document = self._document(asked)
         told: dict[str, Any] = {"document_id": document.number}
         if not document.work.done():
-            return JSONResponse(told | {"status": "translating", "seconds_remaining": 1})
+            # The last two are not DeepL's: they are how far it is.
+            count = document.count
+            far = {"translated_characters": count.characters, "characters": count.all_characters}
+            return JSONResponse(told | {"status": "translating", "seconds_remaining": 1, **far})
         error = document.work.exception()
         if error is not None:
             message = error.message if isinstance(error, Refusal) else "The server failed; this is a fault of its own."

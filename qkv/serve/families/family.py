@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -132,13 +132,25 @@ class Family(ABC):
 
     async def translate(self, account: Account, order: Order) -> list[Answer]:
         """The one call: counts what the account uses, and translates."""
+        with self.counted(account, order):
+            return await self.desk.translate(order)
+
+    @contextmanager
+    def counted(self, account: Account, order: Order) -> Iterator[None]:
+        """What the account uses; what was not translated costs nothing."""
         characters = sum(map(len, order.texts))
         account.use(characters)
         try:
-            answers = await self.desk.translate(order)
+            yield
         except BaseException:
-            # What was not translated costs nothing.
             account.characters -= characters
             raise
         self.front.metrics.translated(self.name, characters)
-        return answers
+
+    def alternatives(self, asked: Asked) -> int:
+        """How many other translations are asked for, within the limit."""
+        count, most = asked.number("alternatives"), self.settings.request_alternatives
+        if not 0 <= count <= most:
+            message = f"Invalid request: alternatives ({count}) exceeds limit ({most})"
+            raise Refusal("bad", message, parameter="alternatives")
+        return count

@@ -61,7 +61,7 @@ class LibreTranslate(Family):
             None if source == "auto" else source,
             target,
             _FORMATS[wanted],
-            alternatives=self._alternatives(asked),
+            alternatives=self.alternatives(asked),
         )
         answers = await self.translate(account, order)
         told: dict[str, Any] = {"translatedText": [one.text for one in answers]}
@@ -98,13 +98,6 @@ class LibreTranslate(Family):
         if not document.work.done():
             raise Refusal("not_found", "Document not found")
         return document.response()
-
-    def _alternatives(self, asked: Asked) -> int:
-        count, most = asked.number("alternatives"), self.settings.request_alternatives
-        if not 0 <= count <= most:
-            message = f"Invalid request: alternatives ({count}) exceeds limit ({most})"
-            raise Refusal("bad", message, parameter="alternatives")
-        return count
 
     async def detect(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         texts = asked.texts("q")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,8 +14,11 @@ from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
 from qkv.serve.openapi import document
 from qkv.serve.orders import Order
-from qkv.serve.reading import Asked
+from qkv.serve.reading import Asked, whole_characters
 from qkv.serve.refusals import Refusal
+from qkv.text.cleaning import normalise
+
+_MOST_TERMS = 1000
 
 
 class Own(Family):
@@ -23,6 +27,7 @@ class Own(Family):
     def routes(self) -> list[Route]:
         routes = [
             Route("/stream", self.endpoint(self.stream, works=True), methods=["POST"]),
+            Route("/explain", self.endpoint(self.explain, works=True), methods=["POST"]),
             Route("/ready", self.endpoint(self.ready, public=True), methods=["GET"]),
             Route("/openapi.json", self.endpoint(self.describe, public=True), methods=["GET"]),
         ]
@@ -47,19 +52,53 @@ class Own(Family):
     async def metrics(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         return PlainTextResponse(self.front.metrics.text(self.desk), media_type="text/plain; version=0.0.4")
 
+    async def explain(self, asked: Asked, account: Account) -> Response:
+        """A translation with its words: how sure they are, where they came from, and how else it could be said."""
+        prefix = asked.texts("prefix")
+        order = dataclasses.replace(
+            _order(asked),
+            alternatives=self.alternatives(asked),
+            glossary=_glossary(asked),
+            prefix=prefix[0] if prefix else None,
+        )
+        with self.counted(account, order):
+            detected, target, told = await self.desk.explain(order)
+        confidence = round(detected.confidence, 4)
+        return JSONResponse({"source": detected.language, "confidence": confidence, "target": target, **told})
+
     async def stream(self, asked: Asked, account: Account) -> Response:
         """Server-sent events: a `part` for each piece of a translation, then `done`; what goes wrong is an `error`."""
-        texts, target = asked.texts("q"), asked.word("target")
-        if len(texts) != 1:
-            raise Refusal("bad", "Invalid request: q must be one text", parameter="q")
-        if not target:
-            raise Refusal("bad", "Invalid request: missing target parameter", parameter="target")
-        source = asked.word("source")
-        growing = self.desk.grow(Order(texts, None if source in (None, "", "auto") else source, target))
-        account.use(len(texts[0]))
+        order = _order(asked)
+        growing = self.desk.grow(order)
+        account.use(len(order.texts[0]))
         # What is refused is refused before the answer begins.
         first = await anext(growing, "")
         return StreamingResponse(_events(first, growing), media_type="text/event-stream")
+
+
+def _order(asked: Asked) -> Order:
+    """One text to a language, from one that is said or found out."""
+    texts, target = asked.texts("q"), asked.word("target")
+    if len(texts) != 1:
+        raise Refusal("bad", "Invalid request: q must be one text", parameter="q")
+    if not target:
+        raise Refusal("bad", "Invalid request: missing target parameter", parameter="target")
+    source = asked.word("source")
+    return Order(texts, None if source in (None, "", "auto") else source, target)
+
+
+def _glossary(asked: Asked) -> dict[str, str] | None:
+    """Terms and what they become, an object of texts."""
+    if not (values := asked.values("glossary")):
+        return None
+    (terms,) = values if len(values) == 1 else (None,)
+    if not isinstance(terms, dict) or not all(
+        isinstance(one, str) and one.strip() for one in (*terms, *terms.values())
+    ):
+        raise Refusal("bad", "Invalid request: glossary must be an object of terms and what they become")
+    if len(terms) > _MOST_TERMS:
+        raise Refusal("too_much", f"Invalid request: {len(terms)} terms exceed the limit of {_MOST_TERMS}")
+    return {normalise(whole_characters(term)): normalise(whole_characters(other)) for term, other in terms.items()}
 
 
 async def _events(first: str, growing: AsyncIterator[str]) -> AsyncIterator[str]:

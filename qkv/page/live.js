@@ -1,0 +1,57 @@
+// Translating while somebody types: first the words as they come, then the best translation with all that is known of
+// its words. Whatever is newer makes what is under way stale: it is aborted, and the server stops working on it.
+
+import { post, stream } from "./api.js";
+import { afterPause } from "./dom.js";
+
+const PAUSE = 220;
+const ALTERNATIVES = 3;
+
+export class Live {
+  /** `on` has `begun`, `grown(text)`, `done(explained, order)` and `failed(problem)`. */
+  constructor(on) {
+    this.on = on;
+    this.under = null;
+    this.later = afterPause(PAUSE, (order) => this.now(order));
+  }
+
+  /** Forgets what is under way. */
+  stop() {
+    this.later.cancel();
+    clearTimeout(this.retry);
+    this.under?.abort();
+    this.under = null;
+  }
+
+  /** Translates when no other order comes for a moment. */
+  soon(order) {
+    this.stop();
+    this.later(order);
+  }
+
+  async now(order) {
+    this.stop();
+    const under = (this.under = new AbortController());
+    this.on.begun();
+    const { q, source, target, glossary } = order;
+    try {
+      await this.grow({ q, source, target }, under.signal);
+      const terms = Object.keys(glossary).length ? { glossary } : {};
+      const explained = await post("/explain", { q, source, target, alternatives: ALTERNATIVES, ...terms }, under.signal);
+      if (!under.signal.aborted) this.on.done(explained, order);
+    } catch (problem) {
+      if (under.signal.aborted) return;
+      this.on.failed(problem);
+      if (problem.retryAfter) this.retry = setTimeout(() => this.now(order), 1000 * problem.retryAfter);
+    }
+  }
+
+  async grow(body, signal) {
+    try {
+      await stream(body, (text) => signal.aborted || this.on.grown(text), signal);
+    } catch (problem) {
+      // A model that writes the last word first cannot be watched, but it can translate.
+      if (problem.kind !== "refused" && problem.kind !== "failed") throw problem;
+    }
+  }
+}
