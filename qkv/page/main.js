@@ -258,7 +258,8 @@ async function begin() {
   new Files({ languages, opened: () => openTab("files"), kinds: settings.supportedFilesFormat });
   fillSources();
   const asked = shared() ?? read("languages", {});
-  choose("from", asked.source ?? "auto");
+  // Where there is one language to choose, nothing needs to be found out.
+  choose("from", asked.source ?? (known.length === 1 ? known[0].code : "auto"));
   fillTargets(asked.target);
   openTab("wordings");
   glossary.draw();

@@ -27,6 +27,8 @@ def browser() -> Iterator[Browser]:
     path = os.environ.get("QKV_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
         pytest.skip("no browser here: apt-get install chromium, or name one by QKV_CHROMIUM")
+    # A busy machine is no reason to fail.
+    sync_api.expect.set_options(timeout=20_000)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path)
         yield browser
@@ -39,7 +41,7 @@ def context(browser: Browser, served: Served) -> Iterator[BrowserContext]:
     context = browser.new_context(
         base_url=served.url, viewport={"width": 1280, "height": 800}, reduced_motion="reduce", accept_downloads=True
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(20_000)
     yield context
     context.close()
 
