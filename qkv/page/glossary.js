@@ -34,7 +34,7 @@ export class Glossary {
       make("li", {},
         make("span", { dir: "auto" }, term), make("span", { class: "arrow", "aria-label": "becomes", role: "img" }, "→"),
         make("span", { dir: "auto" }, becomes), make("span", { class: "spring" }),
-        make("button", { type: "button", class: "quiet", "aria-label": `Remove ${term}`, onclick: () => this.remove(term) }, "Remove"))));
+        make("button", { type: "button", class: "ghost", "aria-label": `Remove ${term}`, onclick: () => this.remove(term) }, "Remove"))));
   }
 
   remove(term) {

@@ -1,11 +1,9 @@
 // Looking inside: the attention of a sentence. The inspector is a large part, fetched when somebody opens it first.
 
 import { post } from "./api.js";
-import { $, afterPause, make } from "./dom.js";
+import { $, make } from "./dom.js";
+import { keep } from "./share.js";
 import { isOpen } from "./tabs.js";
-
-// What "it" is changes with one word, and the languages that have genders show it.
-const CONTRAST = [[/\btired\b/, "wide"], [/\bwide\b/, "tired"]];
 
 export class Inside {
   constructor({ order, sentences }) {
@@ -13,8 +11,7 @@ export class Inside {
     this.sentences = sentences;
     this.shown = "";
     $("tab-inside").addEventListener("opened", () => this.draw());
-    $("inside-sentence").addEventListener("change", () => this.contrast());
-    $("inside-beside").addEventListener("input", afterPause(500, () => this.draw()));
+    $("inside-sentence").addEventListener("change", () => this.draw());
   }
 
   /** The sentences are others now. */
@@ -22,14 +19,7 @@ export class Inside {
     const sentences = this.sentences();
     const choices = sentences.map((text, place) => make("option", { value: place }, text));
     $("inside-sentence").replaceChildren(...choices);
-    this.contrast();
-  }
-
-  contrast() {
-    const text = this.sentence;
-    const animal = /^The animal didn.t cross the street/.test(text);
-    const [word, other] = CONTRAST.find(([one]) => animal && one.test(text)) ?? [];
-    $("inside-beside").value = word ? text.replace(word, other) : "";
+    $("inside-choices").hidden = choices.length < 2;
     this.draw();
   }
 
@@ -40,25 +30,26 @@ export class Inside {
   async draw() {
     if (!isOpen("inside")) return;
     const { source, target } = this.order();
-    const texts = [this.sentence, $("inside-beside").value.trim()].filter(Boolean);
-    const wanted = JSON.stringify([source, target, texts]);
+    const wanted = JSON.stringify([source, target, this.sentence]);
     if (wanted === this.shown) return;
     this.shown = wanted;
-    if (!texts.length || !this.sentence) {
+    this.asking?.abort();
+    const { signal } = (this.asking = new AbortController());
+    const sentence = this.sentence;
+    if (!sentence) {
       this.tell("Write a sentence above; its attention is drawn here.");
       return;
     }
-    this.asking?.abort();
-    const { signal } = (this.asking = new AbortController());
     this.tell("Looking inside …");
     try {
       const { mount } = await inspector();
-      const body = (q) => ({ q, source, target });
-      const [inspection, compare] = await Promise.all(texts.map((text) => post("/inspect", body(text), signal)));
+      const inspect = (q, more = {}) => post("/inspect", { q, source, target, ...more }, signal);
+      const inspection = await inspect(sentence);
       if (signal.aborted) return;
       this.tell("");
-      const fetchVectors = (vectors) => post("/inspect", { ...body(texts[0]), vectors });
-      mount($("inside"), inspection, { compare, fetchVectors });
+      keep(this.order());
+      const fetchVectors = async (vectors) => (await inspect(sentence, { vectors })).vectors;
+      mount($("inside"), inspection, { inspect, fetchVectors });
     } catch (problem) {
       if (signal.aborted) return;
       this.shown = "";

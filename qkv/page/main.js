@@ -9,8 +9,8 @@ import { Inside } from "./inside.js";
 import { read, write } from "./kept.js";
 import { Live } from "./live.js";
 import { drawRequest } from "./request.js";
-import { link, shared } from "./share.js";
-import { listenToTabs, openTab } from "./tabs.js";
+import { keep, shared } from "./share.js";
+import { isOpen, listenToTabs, openTab } from "./tabs.js";
 import { Words } from "./words.js";
 import { drawWordings } from "./wordings.js";
 
@@ -44,7 +44,7 @@ const glossary = new Glossary({
 });
 const history = new History({ chosen: (entry) => restore(entry) });
 const inside = new Inside({
-  order: () => languages(),
+  order: () => ({ ...order(), ...languages() }),
   sentences: () => words.sentences.map((one) => one.text),
 });
 const remember = afterPause(1500, (entry) => history.add(entry));
@@ -220,9 +220,8 @@ function listen() {
   });
   $("copy").addEventListener("click", () => copyFrom($("copy"), words.text));
   $("share").addEventListener("click", () => {
-    const address = link({ ...order(), ...languages() });
-    window.history.replaceState(null, "", address);
-    copyFrom($("share"), address, "See address bar");
+    keep({ ...order(), ...languages() }, { inside: isOpen("inside") });
+    copyFrom($("share"), location.href, "See address bar");
   });
   $("copy-curl").addEventListener("click", () => copyFrom($("copy-curl"), $("curl").textContent));
   $("copy-python").addEventListener("click", () => copyFrom($("copy-python"), $("python").textContent));
@@ -261,7 +260,7 @@ async function begin() {
   // Where there is one language to choose, nothing needs to be found out.
   choose("from", asked.source ?? (known.length === 1 ? known[0].code : "auto"));
   fillTargets(asked.target);
-  openTab("wordings");
+  openTab(asked.inside ? "inside" : "wordings");
   glossary.draw();
   // What somebody typed while the page was coming is not lost.
   source.value ||= asked.q ?? "";

@@ -135,3 +135,15 @@ def test_the_language_is_found_out(page: Page) -> None:
     page.get_by_label("Translate from").select_option("auto")
     page.get_by_label("Text to translate").fill("Everybody wants to know where the children are.")
     expect(page.get_by_label("Translate from").locator("option").first).to_have_text(re.compile("English · detected"))
+
+
+def test_looking_inside_draws_the_sentence_and_a_link_leads_back_to_it(page: Page, served: Served) -> None:
+    if served.post("/inspect", {"q": "basa koti", "source": "en", "target": "fr"}).status == 404:
+        pytest.skip("this server cannot be looked into")
+    translate(page, "basa koti", "itok asab")
+    page.get_by_role("tab", name="Look inside").click()
+    expect(page.locator("#inside .inspector")).to_contain_text("itok asab")
+    page.get_by_role("tab", name="Probabilities").click()
+    page.reload()
+    expect(page.locator("#inside .inspector")).to_contain_text("itok asab")
+    expect(page.get_by_role("tab", name="Probabilities")).to_have_attribute("aria-selected", "true")
