@@ -2,23 +2,21 @@
 // its words. Whatever is newer makes what is under way stale: it is aborted, and the server stops working on it.
 
 import { post, stream } from "./api.js";
-import { afterPause } from "./dom.js";
 
-const PAUSE = 220;
 const ALTERNATIVES = 3;
+// Milliseconds: a long text costs the server more, and is rarely typed.
+const pause = (text) => Math.min(1200, 220 + text.length / 10);
 
 export class Live {
   /** `on` has `begun`, `grown(text)`, `done(explained, order)` and `failed(problem)`. */
   constructor(on) {
     this.on = on;
     this.under = null;
-    this.later = afterPause(PAUSE, (order) => this.now(order));
   }
 
   /** Forgets what is under way. */
   stop() {
-    this.later.cancel();
-    clearTimeout(this.retry);
+    clearTimeout(this.later);
     this.under?.abort();
     this.under = null;
   }
@@ -26,7 +24,7 @@ export class Live {
   /** Translates when no other order comes for a moment. */
   soon(order) {
     this.stop();
-    this.later(order);
+    this.later = setTimeout(() => this.now(order), pause(order.q));
   }
 
   async now(order) {
@@ -42,7 +40,7 @@ export class Live {
     } catch (problem) {
       if (under.signal.aborted) return;
       this.on.failed(problem);
-      if (problem.retryAfter) this.retry = setTimeout(() => this.now(order), 1000 * problem.retryAfter);
+      if (problem.retryAfter) this.later = setTimeout(() => this.now(order), 1000 * problem.retryAfter);
     }
   }
 

@@ -50,14 +50,14 @@ const inside = new Inside({
 const remember = afterPause(1500, (entry) => history.add(entry));
 
 const live = new Live({
-  begun: () => $("target").setAttribute("aria-busy", "true"),
+  begun: () => busy(true),
   grown: (text) => {
     problem(null);
     words.grow(text, source.value);
   },
   done: (explained, asked) => {
     problem(null);
-    $("target").setAttribute("aria-busy", "false");
+    busy(false);
     settle(explained);
     words.show(explained, asked.q);
     drawWordings(words);
@@ -67,10 +67,16 @@ const live = new Live({
     remember({ q: asked.q, text: words.text, source: explained.source, target: explained.target });
   },
   failed: (found) => {
-    $("target").setAttribute("aria-busy", "false");
+    busy(false);
     problem(found);
   },
 });
+
+function busy(is) {
+  $("target").setAttribute("aria-busy", is);
+  // They are wordings of what was written before.
+  $("wordings").inert = is;
+}
 
 /** What the server made of the languages. */
 function settle({ source: code, target, confidence }) {
@@ -132,7 +138,7 @@ function nothing() {
   problem(null);
   words.forget("");
   $("target").replaceChildren();
-  $("target").setAttribute("aria-busy", "false");
+  busy(false);
   detected = null;
   tellDetected();
   afterwards(false);

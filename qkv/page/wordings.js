@@ -3,7 +3,7 @@
 import { $, make, percent } from "./dom.js";
 
 const BEFORE = "Other ways to say each sentence are listed here once there is a translation.";
-const AFTER = "The figures are how likely the model finds each wording. A click on a word of the translation shows what else could stand there.";
+const AFTER = "The figures are how likely the model finds each wording. Words of the translation that are underlined are those it is less sure of; a click on a word shows what else could stand there.";
 
 export function drawWordings(words) {
   $("wordings-hint").textContent = words.sentences.length ? AFTER : BEFORE;
