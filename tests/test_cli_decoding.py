@@ -180,7 +180,7 @@ def test_a_second_model_ranks_again(command: Command, toy_run: Path) -> None:
 
 def test_pairs_are_scored_a_line_each(command: Command, toy_run: Path) -> None:
     pairs = toy.held_out()[:4]
-    ran = command("score", toy_run, "--tokens", given=text([f"{one}\t{other}\tmore" for one, other in pairs]))
+    ran = command("score", toy_run, "--tokens", given=text([f"{one}\t{other}" for one, other in pairs]))
     assert (ran.code, ran.err) == (0, "")
     expected = Translator.load(toy_run).score([one for one, _ in pairs], [other for _, other in pairs])
     for line, one in zip(ran.lines, expected, strict=True):

