@@ -31,8 +31,8 @@ class Static:
 
     def routes(self) -> list[Route]:
         return [
-            Route("/", self._answer, methods=["GET"]),
-            Route("/page/{name:path}", self._answer, methods=["GET"]),
+            Route("/", self._answer, methods=["GET"], include_in_schema=False),
+            Route("/page/{name:path}", self._answer, methods=["GET"], include_in_schema=False),
         ]
 
     async def _answer(self, request: Request) -> Response:
