@@ -35,7 +35,8 @@ MAY_IMPORT = {
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
     "qkv.engines": "errors storage manifest config text data layers models search checkpoint devices",
-    "qkv.translate": "qkv errors progress config text search models.encoder_decoder engines",
+    "qkv.inspecting": "errors manifest config text search engines.arrays engines.shortlist",
+    "qkv.translate": "qkv errors progress config text search models.encoder_decoder engines inspecting",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
     ),
@@ -87,6 +88,7 @@ WITHOUT_TORCH = [
     "qkv.engines.exported",
     "qkv.engines.looks",
     "qkv.engines.onnx",
+    "qkv.inspecting",
     "qkv.translate",
     "qkv.evaluate",
     "qkv.fetch",

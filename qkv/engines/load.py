@@ -26,6 +26,8 @@ class Loaded(NamedTuple):
     config: Config
     looks: Looks | None = None
     """Which heads tell where its words came from, if that was learned."""
+    directory: Path | None = None
+    """That of the checkpoint, or of the final weights, that the model was read from."""
 
 
 def load_run(path: Path, device: str) -> Loaded:
@@ -71,4 +73,4 @@ def read_run(path: Path) -> Loaded:
     except RuntimeError as error:
         raise CheckpointError(f"the weights in {saved.directory} do not fit {run.config_file}") from error
     looks = Looks.load(path, layers=config.model.decoder_layers, heads=config.model.heads)
-    return Loaded(model.eval(), tokenizer, config, looks)
+    return Loaded(model.eval(), tokenizer, config, looks, saved.directory)

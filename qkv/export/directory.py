@@ -63,7 +63,7 @@ def export(run: Path, output: Path, *, precision: str, shortlist: bool = True, d
 
 def write_exported(output: Path, loaded: Loaded, *, precision: str, shortlist: Shortlist | None) -> None:
     """Writes a model, its settings and its tokenizer."""
-    model, tokenizer, config, learned = loaded
+    model, tokenizer, config, learned, _ = loaded
     looks = learned or usual_looks(model)
     needed = 4 * sum(weight.numel() for weight in model.parameters()) + _BESIDE_WEIGHTS
     with replacing_directory(output, needed) as place:

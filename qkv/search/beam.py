@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from qkv.errors import NotFiniteError, RuleError
 from qkv.search.engine import Continuations, Engine, Floats, Integers, S
 from qkv.search.hypothesis import Hypothesis, Limits, Penalty
+from qkv.search.record import Considered, Record
 from qkv.search.ruled import Held, Ways, shared_out
 from qkv.search.rules import Rule
 from qkv.search.tree import Moment, Tree
@@ -43,13 +44,24 @@ def beam_search(
     rules: Sequence[Rule | None] = (),
     coverage: Coverage | None = None,
     abandoned: Callable[[int], bool] | None = None,
+    record: Record | None = None,
 ) -> list[list[Hypothesis]]:
     """The best `keep` hypotheses of each sentence, best first, that a beam of this width finds.
 
     There is a rule, or None, for each sentence, or no rules at all; what they ask for is kept to. A sentence that
-    `abandoned` says nobody waits for any more leaves at the next step, and has no hypothesis.
+    `abandoned` says nobody waits for any more leaves at the next step, and has no hypothesis. A `record` is told all
+    that is considered for the first sentence.
     """
-    beam = Beam(limits, width=width, penalty=penalty, keep=keep, rules=rules, coverage=coverage, abandoned=abandoned)
+    beam = Beam(
+        limits,
+        width=width,
+        penalty=penalty,
+        keep=keep,
+        rules=rules,
+        coverage=coverage,
+        abandoned=abandoned,
+        record=record,
+    )
     for _ in walk(engine, state, beam):
         pass
     return beam.best()
@@ -105,6 +117,7 @@ class Beam:
         rules: Sequence[Rule | None] = (),
         coverage: Coverage | None = None,
         abandoned: Callable[[int], bool] | None = None,
+        record: Record | None = None,
     ) -> None:
         N = len(limits.longest)
         self.width = width
@@ -126,6 +139,9 @@ class Beam:
         self._found: list[list[_Found]] = [[] for _ in range(N)]
         # All hypotheses of a sentence would begin alike: it begins with one.
         self._score_NB: Floats = np.zeros((N, 1), dtype=np.float32)
+        self._record = record
+        if record is not None and N:
+            record.begin(width=width, penalty=penalty, end=limits.end, longest=limits.longest[0])
 
     def advance(self, continuations: Continuations) -> Integers:
         """One token more: gives the hypotheses that were continued, of the sentences that are left."""
@@ -144,6 +160,9 @@ class Beam:
             None if looked_RK is None else looked_RK.reshape(N, B, -1),
         )
         self.tree.moments.append(now)
+        if self._record is not None and self.sentences[0] == 0:
+            considered = (moves.score_NC[0], moves.parent_NC[0], moves.token_NC[0], place_NB[0])
+            self._record.steps.append(Considered(*considered))
         self._collect_ended(moves, ended_NC)
         self._collect_cut_off(now)
         alive = now.score_NB.tolist()

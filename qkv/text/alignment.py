@@ -52,8 +52,8 @@ def align(
     the source's end, stand for nothing that is a word: who looks there most has no link.
     """
     source_words, target_words = tuple(words(source)), tuple(words(target))
-    source_of = _words_of(source_tokens, source_words)
-    target_of = _words_of(target_tokens, target_words)
+    source_of = words_of(source_tokens, source_words)
+    target_of = words_of(target_tokens, target_words)
     links = []
     for target_word in range(len(target_words)):
         rows = [row for row, covered in zip(looked, target_of, strict=True) if target_word in covered]
@@ -74,13 +74,13 @@ def align(
 def word_scores(tokens: Sequence[Span], scores: Sequence[float], of_text: Sequence[Span]) -> tuple[float, ...]:
     """The log-probability of each word, by those of its tokens; a token of several words counts for each."""
     totals = [0.0] * len(of_text)
-    for score, covered in zip(scores, _words_of(tokens, of_text), strict=True):
+    for score, covered in zip(scores, words_of(tokens, of_text), strict=True):
         for word in covered:
             totals[word] += score
     return tuple(totals)
 
 
-def _words_of(tokens: Sequence[Span], of_text: Sequence[Span]) -> list[list[int]]:
+def words_of(tokens: Sequence[Span], of_text: Sequence[Span]) -> list[list[int]]:
     """For each token, the words it is a part of."""
     found: list[list[int]] = []
     first = 0

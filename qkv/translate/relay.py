@@ -47,7 +47,13 @@ class Relay:
         """As `Translator.translate`; a score is that of the second step."""
         between = self._first.translate(texts, align=align)
         found = self._second.translate([one.text for one in between], align=align, progress=progress, **how)
+        found = [dataclasses.replace(one, look=one.look and one.look.noted(self._note)) for one in found]
         return linked_through(between, found) if align else found
+
+    @property
+    def _note(self) -> str:
+        through, target = self.through, self.target_language
+        return f"The text went from {self.source_language} into {through} first; this is how {through} became {target}."
 
     def stream(self, text: str, *, prefix: str = "", controls: Controls | None = None) -> Stream:
         """As `Translator.stream`; the first step is done before anything shows."""

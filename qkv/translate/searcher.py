@@ -16,10 +16,12 @@ from qkv.search.beam import Beam, Coverage, beam_search, walk
 from qkv.search.engine import Engine
 from qkv.search.forced import forced
 from qkv.search.hypothesis import Hypothesis, Penalty, paper_penalty
+from qkv.search.record import Record
 from qkv.search.rules import kept
 from qkv.search.sample import Sampling, sample
 from qkv.search.whole import WholeSearch
 from qkv.translate.asked import Asked, batches
+from qkv.translate.looking import Look, Lookable, Sought
 from qkv.translate.options import Controls
 from qkv.translate.translation import Translation
 from qkv.translate.wording import Wording
@@ -42,6 +44,10 @@ class Searcher:
     whole: WholeSearch | None = None
     abandoned: Callable[[int], bool] | None = None
     """Whether nobody waits any more for the text of this number: a beam gives it up, and finds nothing for it."""
+    record: Record | None = None
+    """Who is told what a beam considers, where one text is asked for."""
+    lookable: Lookable | None = None
+    """What translations need to be looked into; None where they cannot be."""
 
     def batches(self, asked: Sequence[Asked], *, rows: int) -> Iterator[list[Asked]]:
         """What is looked for together, each sentence in so many rows."""
@@ -84,7 +90,7 @@ class Searcher:
         return [found[one.number] for one in asked]
 
     def _searches_whole(self, controls: Controls, *, looks: bool) -> bool:
-        return self.whole is not None and not looks and not controls.coverage_penalty
+        return self.whole is not None and not looks and not controls.coverage_penalty and self.record is None
 
     def _whole(self, asked: Sequence[Asked], *, keep: int) -> list[list[Hypothesis]]:
         if self.whole is None or not asked:
@@ -115,6 +121,7 @@ class Searcher:
                 rules=[one.rule for one in asked],
                 coverage=coverage,
                 abandoned=self._abandoned(asked),
+                record=self.record,
             )
 
     def _abandoned(self, asked: Sequence[Asked]) -> Callable[[int], bool] | None:
@@ -165,11 +172,18 @@ class Searcher:
         surface = self.wording.tokenizer.surface
         return [token for token in likely if not new_word or surface(token).startswith(b" ")][:count]
 
-    def told(self, asked: Asked, found: Hypothesis, *, aligned: bool) -> Translation:
+    def told(
+        self, asked: Asked, found: Hypothesis, *, aligned: bool = False, sought: Sought | None = None
+    ) -> Translation:
         """What was found as text, its words linked to those of the source where that is wanted."""
-        if not aligned:
-            return self.wording.translation(found)
-        return self.wording.aligned(asked.source, found, looks_when_read=self.engine.looks_when_read)
+        if aligned:
+            told = self.wording.aligned(asked.source, found, looks_when_read=self.engine.looks_when_read)
+        else:
+            told = self.wording.translation(found)
+        if self.lookable is None:
+            return told
+        look = Look(self, self.lookable, asked, tuple(found.ids), found.complete, sought)
+        return dataclasses.replace(told, look=look)
 
     def read(self, asked: Sequence[Asked], *, looks: bool = False) -> list[Hypothesis]:
         """The translations that were given, as if they had been found; whatever their length, if they can be read."""

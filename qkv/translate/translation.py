@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
+from qkv.errors import ConfigError
 from qkv.text.alignment import Alignment
+
+if TYPE_CHECKING:
+    from qkv.inspecting.inspection import Inspection
+    from qkv.translate.looking import Look
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,19 @@ class Translation:
     """Which words of the source its words came from, if that was asked for."""
     word_scores: tuple[float, ...] = ()
     """The log-probability of each word of the alignment's target, where there is one."""
+
+    look: Look | None = field(default=None, compare=False, repr=False)
+    """How to look into it, where that can be done."""
+
+    @cached_property
+    def attention(self) -> Inspection:
+        """What every head looked at while it was written; computed when it is first asked for."""
+        if self.look is None:
+            raise ConfigError(
+                "there is nothing to look into: a text must not be empty, and one model, loaded from its directory, "
+                "must have translated it"
+            )
+        return self.look()
 
     @property
     def log_probability(self) -> float:

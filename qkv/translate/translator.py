@@ -15,6 +15,7 @@ from qkv.engines.ensemble import Ensemble
 from qkv.engines.exported import load_exported, was_exported
 from qkv.engines.looks import Looks
 from qkv.errors import ConfigError
+from qkv.inspecting.opened import Opened
 from qkv.progress import tell
 from qkv.search.engine import Engine
 from qkv.search.rules import Prefix
@@ -29,6 +30,7 @@ from qkv.translate.asked import Asked
 from qkv.translate.checks import require_as_many, require_float32, require_possible, require_texts
 from qkv.translate.choosing import by_likeness, reranked
 from qkv.translate.directions import chosen, directions_of, which_direction
+from qkv.translate.looking import Lookable, Sought
 from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
 from qkv.translate.searcher import AT_ONCE, Searcher
 from qkv.translate.stream import Stream
@@ -62,9 +64,12 @@ class Translator:
         tags: tuple[int, ...] = (),
         warn: Callable[[str], None] | None = None,
         whole: WholeSearch | None = None,
+        inside: Opened | None = None,
     ) -> None:
-        """Where there are several `directions`, `between` gives the translator of one of them."""
+        """Where there are several `directions`, `between` gives the translator of one of them; `inside` is the model
+        to who looks into it."""
         self.engine = engine
+        self._inside = inside
         self._whole = whole
         self.source_language = source_language
         self.target_language = target_language
@@ -98,7 +103,9 @@ class Translator:
     def _loaded(cls, path: Path, device: str, precision: Precision) -> Translator:
         if was_exported(path):
             require_float32(precision, path)
-            return cls._with(*load_exported(path))
+            exported = load_exported(path)
+            inside = Opened.exported(path, exported.config.model, exported.tokenizer)
+            return cls._with(*exported, inside=inside)
         # Only who translates with a run needs torch.
         from qkv.engines.load import load_run, whole_search
 
@@ -115,17 +122,27 @@ class Translator:
         tokenizer: Tokenizer,
         config: Config,
         looks: Looks | None = None,
+        directory: Path | None = None,
         *,
         whole: WholeSearch | None = None,
     ) -> Translator:
-        """The translator of a model with these settings."""
+        """The translator of a model with these settings; its translations can be looked into if the directory of the
+        checkpoint is known."""
         from qkv.engines.plain import PlainEngine
 
-        return cls._with(PlainEngine(model, tokenizer.padding, looks=looks), tokenizer, config, whole)
+        engine = PlainEngine(model, tokenizer.padding, looks=looks)
+        inside = None if directory is None else Opened.checkpoint(directory, config.model, tokenizer)
+        return cls._with(engine, tokenizer, config, whole=whole, inside=inside)
 
     @classmethod
     def _with(
-        cls, engine: Engine[Any], tokenizer: Tokenizer, config: Config, whole: WholeSearch | None = None
+        cls,
+        engine: Engine[Any],
+        tokenizer: Tokenizer,
+        config: Config,
+        *,
+        whole: WholeSearch | None = None,
+        inside: Opened | None = None,
     ) -> Translator:
         return cls(
             engine,
@@ -137,6 +154,7 @@ class Translator:
             directions=directions_of(config.text),
             right_to_left=config.text.right_to_left,
             whole=whole,
+            inside=inside,
         )
 
     @property
@@ -241,10 +259,12 @@ class Translator:
         for batch in helpings:
             if sampling is None:
                 hypotheses = searcher.look(batch, controls, keep=count, looks=align)
+                sought = Sought(controls, count)
             else:
                 hypotheses = searcher.draw(batch, sampling, seed=seed, count=count, looks=align)
+                sought = None
             some = [
-                [searcher.told(one, hypothesis, aligned=align) for hypothesis in group]
+                [searcher.told(one, hypothesis, aligned=align, sought=sought) for hypothesis in group]
                 for one, group in zip(batch, hypotheses, strict=True)
             ]
             if mbr is not None:
@@ -337,7 +357,7 @@ class Translator:
             for number, token in enumerate(searcher.following(first, begun, count=2 * count, new_word=new_word))
         ]
         found = [
-            searcher.told(one, best, aligned=align)
+            searcher.told(one, best, aligned=align, sought=Sought(Controls(), 1))
             for one, (best, *_) in zip(asked, searcher.look(asked, Controls(), keep=1, looks=align), strict=True)
         ]
         # A word may be cut in several ways: the first of them is the likeliest.
@@ -348,12 +368,13 @@ class Translator:
         if not asked.source:
             return _EMPTY
         text = GrowingText(self.tokenizer)
-        beam, tokens = self._searcher().grow(asked, controls)
+        searcher = self._searcher(beam=1)
+        beam, tokens = searcher.grow(asked, controls)
         for token in tokens:
             if more := text.add(token):
                 yield more
         ((best,),) = beam.best()
-        found = self._wording.translation(best)
+        found = searcher.told(asked, best, sought=Sought(controls, 1))
         if rest := found.text[len(text.text) :]:
             yield rest
         return found
@@ -363,7 +384,14 @@ class Translator:
         if len(self._directions) > 1 and self.target_language is None:
             raise which_direction(self._directions)
         given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
-        return Searcher(self.engine, self._wording, dataclasses.replace(self._search, **given), self._whole)
+        languages = self.source_language, self.target_language
+        return Searcher(
+            self.engine,
+            self._wording,
+            dataclasses.replace(self._search, **given),
+            self._whole,
+            lookable=None if self._inside is None else Lookable(self._inside, *languages),
+        )
 
 
 def _for(number: int, prefixes: Sequence[str] | None, terms: Sequence[Terms | None] | None) -> tuple[str, Terms | None]:
