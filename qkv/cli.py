@@ -19,6 +19,7 @@ from qkv.commands.arguments import (
     speaks,
     time_argument,
 )
+from qkv.commands.attention import add_attention
 from qkv.commands.evaluate import add_evaluate
 from qkv.commands.export import add_card, add_export
 from qkv.commands.fetch import add_fetch
@@ -110,6 +111,7 @@ def build_parser() -> argparse.ArgumentParser:
         _add_distill,
         add_translate,
         add_align,
+        add_attention,
         add_score,
         add_serve,
         add_evaluate,

@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
     "qkv.engines": "errors storage manifest config text data layers models search checkpoint devices",
-    "qkv.inspecting": "errors manifest config text search engines.arrays engines.shortlist",
+    "qkv.inspecting": "qkv errors manifest config text search engines.arrays engines.shortlist",
     "qkv.translate": "qkv errors progress config text search models.encoder_decoder engines inspecting",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
@@ -60,8 +60,8 @@ MAY_IMPORT = {
     "qkv.files": "errors text.protect",
     "qkv.serve": "qkv errors progress storage text.cleaning text.glossary text.languages text.words translate files",
     "qkv.commands": (
-        "errors storage progress config text prepare engines export translate evaluate fetch reproduce parcel "
-        "files serve"
+        "errors storage progress config text prepare engines export inspecting translate evaluate fetch reproduce "
+        "parcel files serve"
     ),
     "qkv.cli": (
         "qkv errors storage progress config recipes checkpoint prepare training distill fetch reproduce plot commands"

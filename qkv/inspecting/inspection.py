@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from qkv.errors import ConfigError
+from qkv.inspecting.page import frame
 from qkv.inspecting.rollout import rollout, rollout_across
 from qkv.inspecting.sides import Side
 from qkv.inspecting.transformer import Inside, Looked
@@ -98,7 +100,10 @@ class Inspection:
 
     def head(self, use: Use, layer: int, head: int) -> dict[str, Any]:
         """The queries, keys and values of one head, as JSON."""
-        looked = self._looks(use)[layer]
+        looks = self._looks(use)
+        if not (0 <= layer < len(looks) and 0 <= head < len(looks[layer].weight_HWK)):
+            raise ConfigError(f"the {use} attention has no head {head} in layer {layer}; both are counted from 0")
+        looked = looks[layer]
         own = (looked.query_HWE[head], looked.key_HKE[head], looked.value_HKU[head])
         named = {name: _packed(array) for name, array in zip("qkv", own, strict=True)}
         return {"use": use, "layer": layer, "head": head, **named}
@@ -127,6 +132,10 @@ class Inspection:
             "search": None if self.search is None else _search(self.search),
             "alignment": self.alignment,
         }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return frame(self.as_json())
 
     def to_json(self) -> str:
         return json.dumps(self.as_json(), ensure_ascii=False)

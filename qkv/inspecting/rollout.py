@@ -30,10 +30,10 @@ def rollout_across(encoder_LHWK: Floats, decoder_LHWK: Floats, cross_LHWK: Float
         of_source = _half_of_both(of_source, mean_WK @ of_source)
         of_read = _half_of_both(of_read, mean_WK @ of_read)
         of_source = _half_of_both(of_source, cross_HWK.mean(axis=0))
-        of_read = _half_of_both(of_read, np.zeros_like(of_read))
+        of_read = _half_of_both(of_read, np.zeros(of_read.shape, np.float32))
     return of_source @ rollout(encoder_LHWK), of_read
 
 
 def _half_of_both(one: Floats, other: Floats) -> Floats:
-    both: Floats = (one + other) / 2
+    both: Floats = (one + other) * np.float32(0.5)
     return both

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qkv.inspecting.rollout import rollout, rollout_across
+from qkv.search.engine import Floats
 
 # Two heads each: their means are [[1, 0], [½, ½]] and [[¾, ¼], [0, 1]].
 FIRST = [[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]
@@ -30,9 +31,10 @@ def test_one_layer_of_each_is_what_it_is_by_hand() -> None:
 def test_shares_sum_to_one() -> None:
     draw = np.random.default_rng(5)
 
-    def weights(layers: int, heads: int, rows: int, columns: int) -> np.ndarray:
-        weight = draw.random((layers, heads, rows, columns)).astype(np.float32)
-        return weight / weight.sum(-1, keepdims=True)
+    def weights(layers: int, heads: int, rows: int, columns: int) -> Floats:
+        weight: Floats = draw.random((layers, heads, rows, columns)).astype(np.float32)
+        weight /= weight.sum(-1, keepdims=True)
+        return weight
 
     encoder, decoder, cross = weights(3, 2, 5, 5), weights(4, 2, 6, 6), weights(4, 2, 6, 5)
     np.testing.assert_allclose(rollout(encoder).sum(-1), 1, rtol=1e-5)

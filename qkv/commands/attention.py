@@ -1,0 +1,86 @@
+"""`qkv attention`: what every head looks at while a sentence is translated, as one page or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qkv.commands.arguments import Commands, search_arguments
+from qkv.commands.lines import open_output
+from qkv.commands.models import load_any, model_arguments
+from qkv.errors import ConfigError
+from qkv.inspecting.page import page
+from qkv.progress import tell
+
+if TYPE_CHECKING:
+    from qkv.translate import Translation
+
+TIRED = "The animal didn't cross the street because it was too tired."
+WIDE = "The animal didn't cross the street because it was too wide."
+"""One word more or less, and `it` is something else: what languages with genders have to notice."""
+
+
+def add_attention(commands: Commands[Any]) -> None:
+    parser = commands.add_parser(
+        "attention",
+        help="look inside: every head's attention to a sentence, as a page that needs nothing else",
+        description="Translates a sentence and writes one page that shows what every head of every layer looked at, "
+        "how the search went and how likely each token was. It needs no network and no server. Without a sentence, it "
+        "shows what `it` looks at in two sentences of which one word differs.",
+        epilog="examples:\n"
+        "  qkv attention --to de --html attention.html\n"
+        '  qkv attention "The cat sat on the mat." run/ --html attention.html\n'
+        '  qkv attention "Time flies." model/ --compare "Fruit flies." --from en --to de --html attention.html\n'
+        '  qkv attention "The cat sat on the mat." run/ --json attention.json    what docs/inspecting.md tells of',
+    )
+    parser.add_argument("sentence", nargs="?", metavar="SENTENCE", help="what is translated (default: an example)")
+    model_arguments(parser)
+    parser.add_argument("--compare", metavar="SENTENCE", help="another sentence, to be shown beside it")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="where the page goes; - is standard output")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the numbers go; - is standard output")
+    search_arguments(parser)
+    parser.set_defaults(run=_attention)
+
+
+def _attention(options: argparse.Namespace) -> None:
+    if options.html is None and options.json is None:
+        raise ConfigError("attention needs --html FILE, or --json FILE, to write to")
+    if options.sentence and not options.directories and Path(options.sentence).is_dir():
+        options.sentence, options.directories = None, [Path(options.sentence)]
+    sentences = _sentences(options)
+    if not all(sentence.strip() for sentence in sentences):
+        raise ConfigError("a sentence is empty; give some words to translate")
+    translator = load_any(options)
+    found = translator.translate(sentences, beam=options.beam, length_penalty=options.length_penalty)
+    shown = [one.attention.as_json() for one in found]
+    if options.html is not None:
+        _write(options.html, page(*shown))
+    if options.json is not None:
+        _write(options.json, _json(shown) + "\n")
+    _tell(sentences, found)
+
+
+def _sentences(options: argparse.Namespace) -> list[str]:
+    """The sentence and the one beside it; the example has one."""
+    if options.sentence is not None:
+        return [options.sentence] if options.compare is None else [options.sentence, options.compare]
+    if options.source_language not in (None, "en"):
+        raise ConfigError(f"the example is English; give a sentence in {options.source_language}")
+    return [TIRED, WIDE if options.compare is None else options.compare]
+
+
+def _json(shown: list[dict[str, Any]]) -> str:
+    told = shown[0] if len(shown) == 1 else dict(zip(("inspection", "compare"), shown, strict=True))
+    return json.dumps(told, ensure_ascii=False)
+
+
+def _write(path: Path, text: str) -> None:
+    with open_output(None if path == Path("-") else path) as output:
+        output.write(text)
+
+
+def _tell(sentences: list[str], found: list[Translation]) -> None:
+    for sentence, one in zip(sentences, found, strict=True):
+        tell(f"{sentence} → {one.text}")
