@@ -89,6 +89,24 @@ class Desk:
                     raise self._late() from error
         return Explained(detected, target, told)
 
+    async def inspect(self, order: Order) -> str:
+        """What is shown of one sentence while it is translated, as JSON."""
+        self._require_within_limits(order)
+        (text,) = order.texts
+        source = self.source(order.source, order.target, text).language
+        target = self.languages.direction(source, order.target).target
+        if source == target:
+            raise Refusal(
+                "bad", "Invalid request: nothing is translated from a language into itself", parameter="target"
+            )
+        settled = dataclasses.replace(order, source=source, target=target, inspected=True)
+        with self._admitted(order):
+            try:
+                async with asyncio.timeout(self.settings.deadline):
+                    return await self.engine.inspect(settled)
+            except TimeoutError as error:
+                raise self._late() from error
+
     async def grow(self, order: Order) -> AsyncIterator[str]:
         """The greedy translation of one text as it grows; whoever stops listening stops it."""
         self._require_within_limits(order)

@@ -70,6 +70,12 @@ class Engine:
             explained: Message = _told(await answers.get())["explained"]
             return explained
 
+    async def inspect(self, order: Order) -> str:
+        """What is shown of one sentence, as JSON."""
+        with self._asked(order) as answers:
+            inspected: str = _told(await answers.get())["inspected"]
+            return inspected
+
     async def grow(self, order: Order, seconds: float) -> AsyncIterator[str]:
         """The parts of a translation as they come, in so many seconds; whoever stops listening stops the work."""
         until = time.monotonic() + seconds

@@ -243,6 +243,7 @@ def _own(settings: Settings, languages: Languages) -> Json:
                 body={**asked, "properties": asked["properties"] | more},
             )
         },
+        "/inspect": {"post": _operation(_ANYTHING, _ERROR, body=_inspected(source, target))},
         "/ready": {"get": _operation(status, status)},
         "/openapi.json": {"get": _operation(_ANYTHING, _ERROR)},
     }
@@ -255,6 +256,13 @@ def _link(method: str, path: str, number: str, **body: str) -> Json:
     link: Json = {"operationRef": f"#/paths/{where}/{method}", "parameters": {"number": f"$response.body#/{number}"}}
     asked = {name: f"$response.body#/{value}" for name, value in body.items()}
     return link | ({"requestBody": asked} if asked else {})
+
+
+def _inspected(source: Json, target: Json) -> Json:
+    number = {"type": "integer", "minimum": 0}
+    head = _object({"use": _one_of("encoder", "decoder", "cross"), "layer": number, "head": number})
+    asked = {"q": _TEXT, "source": source, "target": target, "vectors": head, "api_key": _TEXT}
+    return _object(asked, required=["q", "target"])
 
 
 def _parameter(name: str, place: str, schema: Json) -> Json:

@@ -33,6 +33,10 @@ class Order:
     """Whether the one text is wanted sentence by sentence, with what is known of its words."""
     prefix: str | None = None
     """What an explained translation has to begin with; it is wanted in versions that go on with different words."""
+    inspected: bool = False
+    """Whether the one text is a sentence to be looked into."""
+    vectors: dict[str, Any] | None = None
+    """Of what is looked into, the one head that is wanted: its use, layer and head."""
 
 
 class Answer(NamedTuple):

@@ -10,11 +10,14 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
+from typing import Any
 
 from qkv.errors import QkvError
+from qkv.serve.inspecting import inspected
 from qkv.serve.line import Line
 from qkv.serve.models import Models, Steps, load
 from qkv.serve.orders import Order, from_message
@@ -68,7 +71,11 @@ class Worker:
             self._streaming.submit(self._grow, number, order, steps)
             return
         if order.prefix is not None:
-            self._streaming.submit(self._continue, number, order, steps)
+            self._streaming.submit(self._answer, number, partial(continued, order, steps))
+            return
+        if order.inspected:
+            look = partial(inspected, order, steps, self._settings, abandoned=lambda: number not in self._wanted)
+            self._streaming.submit(self._answer, number, look)
             return
         prepared = prepare(order, steps, beam=self._settings.beam)
         if prepared.sentences:
@@ -115,23 +122,14 @@ class Worker:
 
     def _settle(self, number: int, prepared: Prepared, found: list[Translation]) -> None:
         # Putting a page together takes a while: the room does not wait for that.
-        self._joining.submit(self._join, number, prepared, found)
+        self._joining.submit(self._answer, number, partial(prepared.told, found))
 
-    def _join(self, number: int, prepared: Prepared, found: list[Translation]) -> None:
-        try:
-            told = prepared.told(found)
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
-            self._fail(number, error)
-            return
-        self._wanted.pop(number, None)
-        self._line.send({"number": number, **told, "pace": asdict(self._room.pace)})
-
-    def _continue(self, number: int, order: Order, steps: Steps) -> None:
-        """What else could stand behind the prefix; it is asked of one sentence, and by a person who waits."""
+    def _answer(self, number: int, find: Callable[[], dict[str, Any]]) -> None:
+        """Tells what is found, if somebody still waits for it when it is to be looked for."""
         if number not in self._wanted:
             return
         try:
-            told = continued(order, steps)
+            told = find()
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
             self._fail(number, error)
             return

@@ -4,7 +4,7 @@ from qkv.search.sample import Sampling
 from qkv.translate.catalogue import Catalogue, Route
 from qkv.translate.document import Document, Markup, Parted, part, translate_document, translate_documents
 from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
-from qkv.translate.relay import Relay, linked_through
+from qkv.translate.relay import Relay, linked_through, noted_through
 from qkv.translate.stream import Stream
 from qkv.translate.terms import COMMONLY_KEPT, terms_of
 from qkv.translate.translation import Translation
@@ -28,6 +28,7 @@ __all__ = [
     "Translation",
     "Translator",
     "linked_through",
+    "noted_through",
     "part",
     "terms_of",
     "translate_document",

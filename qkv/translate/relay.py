@@ -47,13 +47,8 @@ class Relay:
         """As `Translator.translate`; a score is that of the second step."""
         between = self._first.translate(texts, align=align)
         found = self._second.translate([one.text for one in between], align=align, progress=progress, **how)
-        found = [dataclasses.replace(one, look=one.look and one.look.noted(self._note)) for one in found]
+        found = [noted_through((self._first, self._second), one) for one in found]
         return linked_through(between, found) if align else found
-
-    @property
-    def _note(self) -> str:
-        through, target = self.through, self.target_language
-        return f"The text went from {self.source_language} into {through} first; this is how {through} became {target}."
 
     def stream(self, text: str, *, prefix: str = "", controls: Controls | None = None) -> Stream:
         """As `Translator.stream`; the first step is done before anything shows."""
@@ -64,6 +59,16 @@ class Relay:
             f"{self.source_language}-{self.target_language} goes through {self.through}, so no model knows how likely "
             "a translation is; score with a model of that direction"
         )
+
+
+def noted_through(steps: Sequence[Translator], found: Translation) -> Translation:
+    """What the last step found: who looks into it hears of the step before, where there was one."""
+    if len(steps) == 1:
+        return found
+    first, second = steps
+    source, through, target = first.source_language, second.source_language, second.target_language
+    note = f"The text went from {source} into {through} first; this is how {through} became {target}."
+    return dataclasses.replace(found, look=found.look and found.look.noted(note))
 
 
 def linked_through(between: Sequence[Translation], found: Sequence[Translation]) -> list[Translation]:

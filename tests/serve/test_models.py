@@ -86,6 +86,14 @@ def test_tags_placeholders_and_terms_go_through_english_too(several: Served) -> 
     assert "kitty" in held.json["translations"][0]["text"].lower()
 
 
+def test_of_a_way_through_english_the_last_step_is_looked_into(several: Served) -> None:
+    told = several.post("/inspect", {"q": "basa koti", "source": "de", "target": "pt-BR"}).json
+    assert told["source"]["text"] == translated(several, "basa koti", "de", "en")
+    assert told["target"]["text"] == translated(several, "basa koti", "de", "pt-BR")
+    assert (told["from"], told["to"]) == ("en", "pt_BR")
+    assert "from de into en first" in told["model"]["note"]
+
+
 def test_words_are_explained_through_english_too(several: Served) -> None:
     asked = {"q": "basa koti", "source": "de", "target": "pt-BR", "alternatives": 2}
     (sentence,) = several.post("/explain", asked).json["sentences"]

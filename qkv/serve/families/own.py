@@ -20,6 +20,9 @@ from qkv.text.cleaning import normalise
 
 _MOST_TERMS = 1000
 
+_USES = ("encoder", "decoder", "cross")
+"""Where attention can be looked into."""
+
 
 class Own(Family):
     name = "qkv"
@@ -28,6 +31,7 @@ class Own(Family):
         routes = [
             Route("/stream", self.endpoint(self.stream, works=True), methods=["POST"]),
             Route("/explain", self.endpoint(self.explain, works=True), methods=["POST"]),
+            Route("/inspect", self.endpoint(self.inspect, works=True), methods=["POST"]),
             Route("/ready", self.endpoint(self.ready, public=True), methods=["GET"]),
             Route("/openapi.json", self.endpoint(self.describe, public=True), methods=["GET"]),
         ]
@@ -66,6 +70,12 @@ class Own(Family):
         confidence = round(detected.confidence, 4)
         return JSONResponse({"source": detected.language, "confidence": confidence, "target": target, **told})
 
+    async def inspect(self, asked: Asked, account: Account) -> Response:
+        """What every head looks at while a sentence is translated (docs/inspecting.md), or one head's vectors."""
+        order = dataclasses.replace(_order(asked), vectors=_vectors(asked))
+        with self.counted(account, order):
+            return Response(await self.desk.inspect(order), media_type="application/json")
+
     async def stream(self, asked: Asked, account: Account) -> Response:
         """Server-sent events: a `part` for each piece of a translation, then `done`; what goes wrong is an `error`."""
         order = _order(asked)
@@ -99,6 +109,18 @@ def _glossary(asked: Asked) -> dict[str, str] | None:
     if len(terms) > _MOST_TERMS:
         raise Refusal("too_much", f"Invalid request: {len(terms)} terms exceed the limit of {_MOST_TERMS}")
     return {normalise(whole_characters(term)): normalise(whole_characters(other)) for term, other in terms.items()}
+
+
+def _vectors(asked: Asked) -> dict[str, Any] | None:
+    """The head whose vectors are wanted; None where all that is shown is."""
+    if not (values := asked.values("vectors")):
+        return None
+    head = values[0]
+    numbers = [head.get(name) for name in ("layer", "head")] if isinstance(head, dict) else []
+    if not all(type(number) is int for number in numbers) or not numbers or head.get("use") not in _USES:
+        message = 'Invalid request: vectors must be like {"use": "cross", "layer": 0, "head": 0}'
+        raise Refusal("bad", message, parameter="vectors")
+    return {name: head[name] for name in ("use", "layer", "head")}
 
 
 async def _events(first: str, growing: AsyncIterator[str]) -> AsyncIterator[str]:
