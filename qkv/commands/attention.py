@@ -11,6 +11,7 @@ from qkv.commands.arguments import Commands, search_arguments
 from qkv.commands.lines import open_output
 from qkv.commands.models import load_any, model_arguments
 from qkv.errors import ConfigError
+from qkv.inspecting.inspection import MOST_VECTORS_OF_FILE
 from qkv.inspecting.page import page
 from qkv.progress import tell
 
@@ -54,7 +55,7 @@ def _attention(options: argparse.Namespace) -> None:
         raise ConfigError("a sentence is empty; give some words to translate")
     translator = load_any(options)
     found = translator.translate(sentences, beam=options.beam, length_penalty=options.length_penalty)
-    shown = [one.attention.as_json() for one in found]
+    shown = [one.attention.as_json(most_vectors=MOST_VECTORS_OF_FILE) for one in found]
     if options.html is not None:
         _write(options.html, page(*shown))
     if options.json is not None:

@@ -25,6 +25,8 @@ USES: tuple[Use, ...] = get_args(Use)
 
 MOST_VECTORS = 1_500_000
 """Numbers: where queries, keys and values are more, a page would wait for them; it asks for one head's."""
+MOST_VECTORS_OF_FILE = 10_000_000
+"""The same where there is nobody to ask: of a hundred tokens in a model of the paper's size, all are kept."""
 _DIGITS = 6
 
 
@@ -135,7 +137,7 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return frame(self.as_json())
+        return frame(self.as_json(most_vectors=MOST_VECTORS_OF_FILE))
 
     def to_json(self) -> str:
         return json.dumps(self.as_json(), ensure_ascii=False)

@@ -1,10 +1,10 @@
-"""A model that can be looked into: its weights are read when somebody first does."""
+"""A model that can be looked into: its weights are read when somebody does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -75,19 +75,17 @@ class Opened:
         run = place.parent.name if place.name == "final" else f"{place.parents[1].name}, {place.name}"
         return cls(run, config, tokenizer, partial(read_checkpoint, directory))
 
-    @cached_property
-    def transformer(self) -> Transformer:
-        return Transformer(self._config, self._read())
-
     def inspect(self, came: Came) -> Inspection:
         """All that can be shown of a translation."""
         tokenizer = self._tokenizer
         read = [tokenizer.begin, *came.written[:-1]]
-        inside = self.transformer.look_inside(came.source, read)
+        # Read anew each time: who translates all day should not hold the weights twice because somebody once looked.
+        weights = self._read()
+        inside = Transformer(self._config, weights).look_inside(came.source, read)
         source = side(tokenizer, came.source)
         target = side(tokenizer, came.written, backwards=came.backwards)
         return Inspection(
-            self._card(came.note),
+            self._card(weights.precision, came.note),
             *came.languages,
             source,
             target,
@@ -98,7 +96,7 @@ class Opened:
             aligned_words(came.alignment, source, target),
         )
 
-    def _card(self, note: str | None) -> ModelCard:
+    def _card(self, precision: str, note: str | None) -> ModelCard:
         config = self._config
         return ModelCard(
             self.name,
@@ -109,7 +107,7 @@ class Opened:
             config.head_key_width,
             config.positions,
             config.residual,
-            self.transformer.precision,
+            precision,
             " ".join(filter(None, (note, self._note))) or None,
         )
 

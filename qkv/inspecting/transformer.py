@@ -57,7 +57,6 @@ class Transformer:
 
     def __init__(self, config: ModelConfig, weights: Weights) -> None:
         self.config = config
-        self.precision = weights.precision
         self._arrays = weights.arrays
         self._linears = Linears(weights.arrays, ROUNDINGS[weights.precision])
 
