@@ -1,0 +1,62 @@
+/** Elements by name: those of HTML, SVG and MathML. */
+
+const spaces = {
+  html: "http://www.w3.org/1999/xhtml",
+  svg: "http://www.w3.org/2000/svg",
+  math: "http://www.w3.org/1998/Math/MathML",
+};
+
+/** html("button", {class: "quiet", on: {click}}, "Save"): null, false and absent attributes and children are left out. */
+export const html = maker(spaces.html);
+export const svg = maker(spaces.svg);
+export const math = maker(spaces.math);
+
+function maker(space) {
+  return (name, attributes = {}, ...children) => {
+    const made = document.createElementNS(space, name);
+    const {on = {}, ...rest} = attributes;
+    for (const [event, listener] of Object.entries(on)) made.addEventListener(event, listener);
+    for (const [key, value] of Object.entries(rest)) {
+      if (value !== null && value !== undefined && value !== false) made.setAttribute(key, value === true ? "" : value);
+    }
+    made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+    return made;
+  };
+}
+
+/** A word of the sentence inside a sentence of ours: its direction is its own. */
+export function word(text, name = "b") {
+  return html(name, {dir: "auto", class: "word"}, text);
+}
+
+/** Gives each radio of a group one name: groups of one page must not share it. */
+let groups = 0;
+
+/** Radios that look like one bar; `choices` is [[value, label], ...]. */
+export function choice(label, choices, chosen) {
+  const name = `inspector-${(groups += 1)}`;
+  const inputs = choices.map(([value]) =>
+    html("input", {type: "radio", name, value, on: {change: () => chosen(value)}}));
+  return {
+    element: html("fieldset", {class: "choice"}, html("legend", {}, label), html("div", {},
+      choices.map(([, text], index) => html("label", {}, inputs[index], html("span", {}, text))))),
+    update: (value) => inputs.forEach((input) => (input.checked = input.value === String(value))),
+  };
+}
+
+/** A labelled select; update takes its value and, where they change, its options. */
+export function selection(label, chosen) {
+  const select = html("select", {on: {change: () => chosen(select.value)}});
+  let known = "";
+  return {
+    element: html("label", {class: "selection"}, html("span", {}, label), select),
+    update(value, options) {
+      const wanted = JSON.stringify(options);
+      if (wanted !== known) {
+        select.replaceChildren(...options.map(([key, text]) => html("option", {value: key}, text)));
+        known = wanted;
+      }
+      select.value = value;
+    },
+  };
+}
