@@ -1,5 +1,5 @@
 /** The view of attention itself: the grid of heads, and the chosen one as lines or as a matrix. */
-import {choice, html, selection, word} from "./elements.js";
+import {choice, html, scrolled, selection, word} from "./elements.js";
 import {headGrid, named} from "./grid.js";
 import {linesPicture} from "./lines.js";
 import {matrixPicture} from "./matrix.js";
@@ -31,7 +31,7 @@ export function attentionView(context) {
   const grid = headGrid(context);
   const says = html("p", {class: "says"});
   const status = html("p", {class: "status", "aria-live": "polite"});
-  const inWords = html("details", {class: "as-text", on: {toggle: () => tell(store.get())}}, html("summary", {}, "The same as a table"), html("div", {class: "scroll"}));
+  const inWords = html("details", {class: "as-text", on: {toggle: () => tell(store.get())}}, html("summary", {}, "The same as a table"), scrolled("Table of attention"));
   const parts = {chosen, moved};
   const pictures = {lines: linesPicture(parts), matrix: matrixPicture(parts)};
   const stage = html("div", {class: "stage"});
@@ -40,13 +40,13 @@ export function attentionView(context) {
   const element = html("div", {class: "attention"},
     html("div", {class: "toolbar"}, controls.elements, as.element, unit.element),
     html("div", {class: "split"},
-      html("section", {class: "side", "aria-label": "All heads"}, html("h3", {}, "All heads"), html("p", {class: "quiet"}, "Rows are layers, columns heads."), html("div", {class: "scroll"}, grid.element), legend()),
       html("section", {class: "main", "aria-label": "Chosen head"}, title, says, stage,
         html("div", {class: "under"}, status, workOut),
         html("p", {class: "quiet keys"}, html("kbd", {}, "↑"), html("kbd", {}, "↓"), " who looks · ", html("kbd", {}, "←"), html("kbd", {}, "→"), " at whom · ",
           html("kbd", {}, "["), html("kbd", {}, "]"), " layer · ", html("kbd", {}, "1"), "–", html("kbd", {}, "9"), " head · ",
           html("kbd", {}, "m"), " mean · ", html("kbd", {}, "x"), " maximum · ", html("kbd", {}, "r"), " rollout · ", html("kbd", {}, "Enter"), " works it out"),
-        inWords)));
+        inWords),
+      html("section", {class: "side", "aria-label": "All heads"}, html("h3", {}, "All heads"), html("p", {class: "quiet"}, "Rows are layers, columns heads."), html("div", {class: "scroll"}, grid.element), legend())));
 
   function scene(state) {
     const {use, layer, head, unit: by} = state;

@@ -1,6 +1,6 @@
 /** Two sentences side by side: for one word of both, what changes in its attention and in what is written for it. */
 import {headControls} from "./attention.js";
-import {html, selection, word} from "./elements.js";
+import {html, scrolled, selection, word} from "./elements.js";
 import {named} from "./grid.js";
 import {percent, row, sum} from "./numbers.js";
 import {reading, uses} from "./readings.js";
@@ -12,7 +12,7 @@ export function compareView(context) {
   const body = html("div", {class: "comparison"});
   const second = html("input", {type: "text", id: "inspector-second", dir: "auto", value: suggestion(data.inspection.source.text)});
   const problem = html("p", {class: "problem", role: "alert"});
-  const form = options.inspect && html("form", {class: "second", on: {submit: ask}}, html("label", {for: "inspector-second"}, "Second sentence"), second, html("button", {type: "submit"}, "Compare"));
+  const form = options.inspect && html("form", {class: "ask", on: {submit: ask}}, html("label", {for: "inspector-second"}, "Second sentence"), second, html("button", {type: "submit"}, "Compare"));
   const element = html("div", {class: "compare"}, form, problem, html("div", {class: "toolbar"}, controls.elements, which.element), body);
   let other = options.compare ? reading(options.compare) : null;
 
@@ -42,7 +42,7 @@ export function compareView(context) {
       .filter(([place]) => place >= 0));
     which.element.querySelector("select").value = placeOf(data, state.use, source) ?? "";
     const pair = shared.find(([one]) => one === source);
-    body.replaceChildren(sentences(data, other), ...(pair ? [written(data, other, pair), changes(context, other, state, pair), attention(data, other, state, pair)] : []));
+    body.replaceChildren(sentences(data, other), ...(pair ? [written(data, other, pair), changes(context, other, state, pair), attention(data, other, state, pair)].filter(Boolean) : []));
   }
 
   return {element, update, picture: () => null, name: () => "compare"};
@@ -106,11 +106,17 @@ function sourceWord(data, {use, query}, shared) {
 }
 
 function sentences(one, two) {
-  const show = (from, pairs, side, name) => html("p", {dir: "auto", class: name}, from.words.flatMap((each, at) => {
-    const [left, right] = pairs.find((pair) => pair[side] === at);
-    const changed = left === null || right === null || one.inspection[name].words[left].text !== two.inspection[name].words[right].text;
-    return [html(changed ? "mark" : "span", {}, each.text), " "];
-  }));
+  const show = ({text, words}, pairs, side, name) => {
+    let end = 0;
+    return html("p", {dir: "auto", class: name}, words.flatMap((each, at) => {
+      const [left, right] = pairs.find((pair) => pair[side] === at);
+      const changed = left === null || right === null || one.inspection[name].words[left].text !== two.inspection[name].words[right].text;
+      const start = Math.max(end, text.indexOf(each.text, end));
+      const between = text.slice(end, start);
+      end = start + each.text.length;
+      return [between, html(changed ? "mark" : "span", {}, each.text)];
+    }));
+  };
   const pairs = Object.fromEntries(["source", "target"].map((name) => [name, paired(one.inspection[name].words, two.inspection[name].words)]));
   return html("div", {class: "two"}, [one, two].map((data, side) => html("div", {class: "sentence-pair"},
     ["source", "target"].map((name) => show(data.inspection[name], pairs[name], side, name)))));
@@ -118,16 +124,46 @@ function sentences(one, two) {
 
 /** What each translation has for the word, and what else it nearly had. */
 function written(one, two, pair) {
-  return html("section", {class: "step"}, html("h3", {}, "What is written for ", word(one.inspection.source.words[pair[0]].text)),
-    html("div", {class: "two"}, [one, two].map(({inspection}, side) => {
-      const at = targetFor({inspection}, pair[side]);
-      if (at === null) return html("p", {class: "quiet"}, "No word of the translation is aligned with it.");
-      const first = inspection.target.words[at].tokens[0];
-      const {probability, others} = inspection.probabilities[first];
-      return html("div", {}, html("p", {class: "written"}, word(inspection.target.words[at].text, "b"), html("span", {class: "figure"}, percent(probability))),
-        html("ol", {class: "others"}, others.filter((other) => other.probability >= 0.005).slice(0, 5).map((other) =>
-          html("li", {}, word(other.text.replaceAll("▁", " ").trim(), "bdi"), ` ${percent(other.probability)}`))));
-    })));
+  const about = html("h3", {}, "What is written for ", word(one.inspection.source.words[pair[0]].text));
+  const places = [one, two].map((data, side) => targetFor(data, pair[side]));
+  if (places.includes(null)) return html("section", {class: "step"}, about, html("p", {class: "quiet"}, "A translation has no word that is aligned with it."));
+  const candidates = [one, two].map(({inspection: {target, probabilities}}, side) => {
+    const [first] = target.words[places[side]].tokens;
+    return [{text: target.tokens[first].text, probability: probabilities[first].probability}, ...probabilities[first].others];
+  });
+  const likely = candidates.flatMap((each) => each.slice(0, 4).map(({text}) => text));
+  const rows = [...new Set(likely)].map((text) => ({
+    texts: [text.replaceAll("▁", "")], weights: candidates.map((each) => each.find((candidate) => candidate.text === text)?.probability ?? null)}));
+  const [left, right] = [one, two].map(({inspection}, side) => word(inspection.target.words[places[side]].text));
+  return html("section", {class: "step"}, about, html("p", {class: "written"}, left, " / ", right), beside("candidate", differing(one, two), rows));
+}
+
+/** The words that tell the sentences apart. */
+function differing(one, two) {
+  const texts = [one, two].map(({inspection}) => inspection.source.words.map(({text}) => text));
+  return texts.map((own, side) => own.find((text) => !texts[1 - side].includes(text)) ?? ["first", "second"][side]);
+}
+
+function signed(change) {
+  return Math.abs(change) < 0.0005 ? "" : `${change < 0 ? "−" : "+"}${percent(Math.abs(change))}`;
+}
+
+/** A table with a bar for each sentence; null is a number that nobody knows. */
+function beside(about, labels, rows) {
+  const bar = (weight, side) => {
+    if (weight === null) return html("span", {class: "quiet"}, "less");
+    const made = html("span", {class: side ? "bar second" : "bar"});
+    made.style.setProperty("--share", weight);
+    return [html("span", {class: "figure"}, percent(weight)), made];
+  };
+  return scrolled(about, html("table", {class: "beside"},
+    html("thead", {}, html("tr", {}, html("th", {scope: "col"}, about), labels.map((label) => html("th", {scope: "col", dir: "auto"}, label)), html("th", {scope: "col"}, "change"))),
+    html("tbody", {}, rows.map(({texts, weights}) => {
+      const change = weights[1] - weights[0];
+      return html("tr", {}, html("th", {scope: "row", dir: "auto"}, [...new Set(texts.filter((text) => text !== null))].join(" / ")),
+        weights.map((weight, side) => html("td", {class: "wide"}, bar(weight, side))),
+        html("td", {class: Math.abs(change) >= 0.05 ? "strong" : "quiet"}, weights.includes(null) ? "" : signed(change)));
+    }))));
 }
 
 /** Shares of the word's attention in both sentences, over the words that both have and those that differ. */
@@ -158,18 +194,8 @@ function changes({data, store}, other, state, pair) {
 function attention(one, two, state, pair) {
   const found = shares(one, two, state, pair);
   if (found === null) return null;
-  const labels = [one, two].map(({inspection}, side) => inspection.source.words.map(({text}) => text)
-    .find((text, at, all) => !([two, one][side].inspection.source.words.some((each) => each.text === text))) ?? ["first", "second"][side]);
-  const bar = (weight, side) => {
-    const made = html("span", {class: side ? "bar second" : "bar"});
-    made.style.setProperty("--share", weight);
-    return [made, html("span", {class: "figure"}, percent(weight))];
-  };
+  const labels = differing(one, two);
   return html("section", {class: "step"}, html("h3", {}, `${uses[state.use].long}, ${named(state.layer, state.head).toLowerCase()}`),
     html("p", {}, "Where it looks, with ", word(labels[0]), " and with ", word(labels[1]), `: ${percent(moved(found))} of its attention goes elsewhere.`),
-    html("div", {class: "scroll"}, html("table", {class: "beside"},
-      html("thead", {}, html("tr", {}, html("th", {scope: "col"}, "is looked at"), labels.map((label) => html("th", {scope: "col", dir: "auto"}, label)), html("th", {scope: "col"}, "change"))),
-      html("tbody", {}, found.map(({texts, weights}) => html("tr", {}, html("th", {scope: "row", dir: "auto"}, [...new Set(texts.filter((text) => text !== null))].join(" / ")),
-        weights.map((weight, side) => html("td", {class: "wide"}, bar(weight, side))),
-        html("td", {class: Math.abs(weights[1] - weights[0]) >= 0.05 ? "strong" : "quiet"}, `${weights[1] >= weights[0] ? "+" : "−"}${percent(Math.abs(weights[1] - weights[0]))}`)))))));
+    beside("is looked at", labels, found));
 }

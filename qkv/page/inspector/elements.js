@@ -29,6 +29,11 @@ export function word(text, name = "b") {
   return html(name, {dir: "auto", class: "word"}, text);
 }
 
+/** What may be wider than its place: scrolled by finger, wheel and arrow keys. */
+export function scrolled(label, ...children) {
+  return html("div", {class: "scroll", tabindex: 0, role: "group", "aria-label": label}, children);
+}
+
 /** Gives each radio of a group one name: groups of one page must not share it. */
 let groups = 0;
 

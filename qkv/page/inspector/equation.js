@@ -1,7 +1,8 @@
 /** Scaled dot-product attention (section 3.2.1) for one pair of tokens, worked out with this sentence's numbers. */
 import {headControls} from "./attention.js";
-import {html, math, selection, svg, word} from "./elements.js";
+import {html, math, scrolled, selection, svg, word} from "./elements.js";
 import {decimal, dot, percent, row, strongest, sum, tensor} from "./numbers.js";
+import {chartWidth} from "./paint.js";
 import {uses} from "./readings.js";
 
 export function equationView(context) {
@@ -101,7 +102,7 @@ function step(title, says, ...more) {
 
 /** Rows of numbers, one column a dimension; colour tells the sign and the size. */
 function numbers(rows) {
-  return html("div", {class: "scroll", tabindex: 0, role: "group", "aria-label": "Numbers of each dimension"}, html("table", {class: "numbers"},
+  return scrolled("Numbers of each dimension", html("table", {class: "numbers"},
     html("thead", {}, html("tr", {}, html("th", {scope: "col"}, "dimension"), Array.from(rows[0][1], (_, at) => html("th", {scope: "col"}, at + 1)))),
     html("tbody", {}, rows.map(([name, values]) => {
       const largest = Math.max(...values.map(Math.abs)) || 1;
@@ -115,7 +116,7 @@ function numbers(rows) {
 
 /** What each dimension adds to the dot product. */
 function bars(products) {
-  const [width, height] = [720, 120];
+  const [width, height] = [chartWidth(), 120];
   const most = Math.max(...products.map(Math.abs)) || 1;
   const each = (width - 60) / products.length;
   const y = (value) => 60 - (50 * value) / most;
@@ -129,7 +130,7 @@ function bars(products) {
 
 function softmaxTable(keys, key, scores, top, weights) {
   const shown = strongest(weights, weights.length);
-  return html("div", {class: "scroll tall", tabindex: 0, role: "group", "aria-label": "Softmax over all keys"}, html("table", {class: "softmax"},
+  return scrolled("Softmax over all keys", html("table", {class: "softmax"},
     html("thead", {}, html("tr", {}, ["key", "score q·k/√d", `e^(score − ${decimal(top)})`, "share", ""].map((name) => html(name ? "th" : "td", name ? {scope: "col"} : {}, name)))),
     html("tbody", {}, shown.map((at) => {
       const bar = html("span", {class: "bar"});
@@ -142,8 +143,9 @@ function softmaxTable(keys, key, scores, top, weights) {
 /** Attention(Q, K, V) = softmax(Q Kᵀ / √d) V, equation 1. */
 function formula() {
   const name = (text) => math("mi", {}, text);
-  const sign = (text) => math("mo", {}, text);
-  return html("p", {class: "formula"}, math("math", {display: "block"}, math("mrow", {},
-    name("Attention"), sign("("), name("Q"), sign(","), name("K"), sign(","), name("V"), sign(")"), sign("="), name("softmax"), sign("("),
-    math("mfrac", {}, math("mrow", {}, name("Q"), math("msup", {}, name("K"), name("T"))), math("msqrt", {}, name("d"))), sign(")"), name("V"))));
+  const sign = (text) => math("mo", {stretchy: "false"}, text);
+  const wide = (text) => math("mo", {}, text);
+  return html("p", {class: "formula"}, math("math", {displaystyle: "true"}, math("mrow", {},
+    name("Attention"), sign("("), name("Q"), sign(","), name("K"), sign(","), name("V"), sign(")"), sign("="), name("softmax"), wide("("),
+    math("mfrac", {}, math("mrow", {}, name("Q"), math("msup", {}, name("K"), name("T"))), math("msqrt", {}, name("d"))), wide(")"), name("V"))));
 }

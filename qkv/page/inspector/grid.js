@@ -33,7 +33,7 @@ export function headGrid({data, store}) {
     table.style.setProperty("--heads", heads.length);
     table.style.setProperty("--shape", Math.min(2, Math.max(0.5, shape.columns / shape.rows)));
     const cells = [html("span", {"aria-hidden": "true"}), ...heads.map((head) =>
-      html("span", {"aria-hidden": "true", class: head in summaries ? "column-name summary" : "column-name"}, Number.isInteger(head) ? head + 1 : head))];
+      html("span", {"aria-hidden": "true", class: head in summaries ? "column-name summary" : "column-name"}, Number.isInteger(head) ? head + 1 : head.slice(0, 4)))];
     for (let layer = 0; layer < data.layers(use); layer += 1) {
       cells.push(html("span", {"aria-hidden": "true", class: "row-name"}, layer + 1));
       for (const head of heads) {

@@ -29,7 +29,7 @@ export function linesPicture({chosen, moved}) {
 
   function draw() {
     if (given === null || scene.clientWidth === 0) return;
-    measures = measured(given, scene.clientWidth);
+    measures = measured(given, scene.clientWidth, getComputedStyle(scene).fontFamily);
     const {width, height, left, right, size} = measures;
     const {queries, keys, matrix} = given;
     const faint = [];
@@ -63,21 +63,16 @@ export function linesPicture({chosen, moved}) {
       if (weight >= 0.005) lit.push(line(from, to, weight, 1));
       if (side === 0) {
         const y = measures.y(1, other);
-        const start = right + 16 + labelWidth;
-        const room = Math.max(20, width - start - 52);
-        lit.push(svg("rect", {x: start, y: y - 4, height: 8, rx: 1.5, width: Math.max(0.5, room * weight), class: "fill"}));
-        if (weight >= 0.005) lit.push(svg("text", {x: start + room * weight + 6, y, dy: "0.35em", class: "value", "font-size": Math.min(12, size)}, percent(weight)));
+        const start = right + 24 + labelWidth;
+        if (weight < 0.005) return;
+        const room = Math.max(20, width - start - 48);
+        lit.push(svg("rect", {x: start, y: y - 4, height: 8, rx: 1.5, width: room * weight, class: "fill"}));
+        lit.push(svg("text", {x: start + room * weight + 6, y, dy: "0.35em", class: "value", "font-size": Math.min(12, size)}, percent(weight)));
       }
     });
-    const x = side === 0 ? 0 : right + 2;
-    const step = measures.step(side);
-    lit.unshift(svg("rect", {x: side === 0 ? left - labelWidth - 16 : x, width: labelWidth + 14, rx: 4, class: "mark",
-      y: measures.y(side, at) - Math.min(13, step / 2), height: Math.min(26, step)}));
-    if (side === 0 && at === given.query) {
-      lit.unshift(svg("rect", {x: right + 2, width: labelWidth + 14, rx: 4, class: "outline",
-        y: measures.y(1, given.key) - Math.min(13, measures.step(1) / 2), height: Math.min(26, measures.step(1))}));
-    }
-    light.replaceChildren(...lit);
+    const box = (on, place, name) => svg("rect", {x: on === 0 ? left - labelWidth - 18 : right + 3, width: labelWidth + 15, rx: 4, class: name,
+      y: measures.y(on, place) - Math.min(13, measures.step(on) / 2), height: Math.min(26, measures.step(on))});
+    light.replaceChildren(box(side, at, "mark"), ...(side === 0 && at === given.query ? [box(1, given.key, "outline")] : []), ...lit);
   }
 
   function line(from, to, weight, strong) {
@@ -91,15 +86,17 @@ export function linesPicture({chosen, moved}) {
   return {element: scene, update, picture: () => scene.firstElementChild};
 }
 
-function measured({queries, keys}, room) {
+const pen = document.createElement("canvas").getContext("2d");
+
+function measured({queries, keys}, room, family) {
   const many = Math.max(queries.length, keys.length);
   const [size, tall] = many > 50 ? [11, 17] : many > 30 ? [13, 21] : [15, 27];
   const longest = room < 500 ? 11 : 18;
-  const letters = Math.max(...[...queries, ...keys].map(({text}) => [...text].length));
-  const labelWidth = Math.min(letters, longest) * size * 0.6 + 8;
+  pen.font = `${size}px ${family}`;
+  const labelWidth = Math.max(...[...queries, ...keys].map(({text}) => pen.measureText(shortened(text, longest)).width));
   const width = Math.max(320, room);
-  const left = labelWidth + 18;
-  const right = Math.max(left + 70, Math.min(left + 340, width - labelWidth - (room < 500 ? 92 : 210)));
+  const left = labelWidth + 20;
+  const right = Math.max(left + 70, Math.min(left + 340, width - labelWidth - (room < 500 ? 118 : 240)));
   const span = many * tall;
   const step = (side) => span / (side === 0 ? queries.length : keys.length);
   return {width, height: span + 30, left, right, size, longest, labelWidth, step, y: (side, at) => 24 + (at + 0.5) * step(side)};

@@ -58,7 +58,9 @@ export function mount(place, inspection, options = {}) {
       const on = made.get(name) === view;
       tab.setAttribute("aria-selected", on);
       tab.tabIndex = on ? 0 : -1;
-      if (on) panel.setAttribute("aria-labelledby", tab.id);
+      if (!on) continue;
+      panel.setAttribute("aria-labelledby", tab.id);
+      tab.parentNode.scrollLeft = tab.offsetLeft - 40;
     }
     if (panel.firstElementChild !== view.element) panel.replaceChildren(view.element);
     view.update(state);

@@ -73,9 +73,9 @@ export function strongest(numbers, count) {
   return Array.from(numbers.keys()).sort((one, other) => numbers[other] - numbers[one]).slice(0, count);
 }
 
-/** 0.431 as "43 %", 0.0312 as "3.1 %". */
+/** 0.431 as "43 %", 0.0312 as "3.1 %", never broken across lines. */
 export function percent(share) {
-  return `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;
+  return `${(100 * share).toFixed(share >= 0.0005 && share < 0.0995 ? 1 : 0)}\u00a0%`;
 }
 
 /** A number with a true minus sign, so that columns of them line up. */

@@ -34,11 +34,14 @@ export function paintSigned(canvas, matrix, above, below, largest) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
+/** Charts scale to their place; drawn for a narrow one, their text stays large enough. */
+export const chartWidth = () => Math.max(320, Math.min(720, innerWidth - 40));
+
 /** What the colours mean. */
 export function legend() {
   const ticks = [0, 0.05, 0.25, 0.5, 1];
   return html("figure", {class: "legend"}, html("figcaption", {}, "Share of attention"),
-    svg("svg", {viewBox: "0 0 210 30", width: 210, height: 30, role: "img", "aria-label": "Colour scale from 0 to 100 %: stronger colour, larger share"},
-      Array.from({length: 40}, (_, at) => svg("rect", {x: 5 + at * 5, y: 0, width: 5.2, height: 10, class: "fill", opacity: (at + 0.5) / 40})),
-      ticks.map((tick) => svg("text", {x: 5 + 200 * strength(tick), y: 25, "text-anchor": "middle"}, `${100 * tick} %`))));
+    svg("svg", {viewBox: "0 0 236 30", width: 236, height: 30, role: "img", "aria-label": "Colour scale from 0 to 100 %: stronger colour, larger share"},
+      Array.from({length: 40}, (_, at) => svg("rect", {x: 14 + at * 5, y: 0, width: 5.2, height: 10, class: "fill", opacity: (at + 0.5) / 40})),
+      ticks.map((tick) => svg("text", {x: 14 + 200 * strength(tick), y: 25, "text-anchor": "middle"}, `${100 * tick} %`))));
 }

@@ -3,7 +3,7 @@ import {headControls} from "./attention.js";
 import {html, svg, word} from "./elements.js";
 import {named} from "./grid.js";
 import {angle, decimal, filled, percent} from "./numbers.js";
-import {colour, paintSigned} from "./paint.js";
+import {chartWidth, colour, paintSigned} from "./paint.js";
 import {uses} from "./readings.js";
 
 const kinds = {
@@ -102,7 +102,7 @@ function curve(caption, count, marked, functions, step = 0.1) {
 
 /** Mean weight by distance; each distance is averaged over the rows where it lies inside the sentence. */
 function distances(matrix) {
-  const reach = Math.min(12, matrix.rows - 1);
+  const reach = Math.min(chartWidth() < 500 ? 6 : 12, matrix.rows - 1);
   const shares = Array.from({length: 2 * reach + 1}, (_, at) => {
     const found = [];
     for (let from = 0; from < matrix.rows; from += 1) {
@@ -111,7 +111,7 @@ function distances(matrix) {
     }
     return found.reduce((total, weight) => total + weight, 0) / found.length;
   });
-  const [width, height] = [720, 190];
+  const [width, height] = [chartWidth(), 190];
   const most = Math.max(...shares, 0.01);
   const each = (width - 60) / shares.length;
   const y = (share) => 150 - (130 * share) / most;

@@ -1,5 +1,5 @@
 /** The beam search as a tree: a column for each step, the best at the top, and why the others were dropped. */
-import {html, svg, word} from "./elements.js";
+import {html, scrolled, svg, word} from "./elements.js";
 import {shortened} from "./lines.js";
 import {decimal} from "./numbers.js";
 
@@ -46,7 +46,7 @@ export function searchView({data}) {
     for (const [id, mark] of marks) mark.classList.toggle("on", id === node.id);
     const sentence = path.map(({token}) => token).join("").replaceAll("▁", " ").trim();
     told.replaceChildren(html("p", {class: "sentence"}, word(sentence || "(nothing written yet)", "bdi")),
-      html("p", {}, html("b", {class: `tag ${node.state}`}, states[node.state]), node.why ? ` ${node.why}.` : ".",
+      html("p", {}, html("b", {class: `tag ${node.state}`}, states[node.state]), node.why && node.why !== states[node.state] ? ` ${node.why}.` : "",
         node.step > 0 && ` Log probability ${decimal(node.log_probability, 3)}, score with length penalty ${search.length_penalty}: ${decimal(node.score, 3)}.`));
   }
 
@@ -75,7 +75,7 @@ export function searchView({data}) {
     html("div", {class: "toolbar"}, html("label", {class: "check-box"}, hideDropped, " Hide what was dropped"),
       html("ul", {class: "key"}, Object.entries(states).map(([state, says]) => html("li", {class: `tag ${state}`}, says)))),
     scene, told,
-    html("details", {class: "as-text"}, html("summary", {}, `What was dropped, and why (${dropped.length})`), html("div", {class: "scroll"}, html("table", {},
+    html("details", {class: "as-text"}, html("summary", {}, `What was dropped, and why (${dropped.length})`), scrolled("What was dropped", html("table", {},
       html("thead", {}, html("tr", {}, ["Step", "Token", "Score", "Why"].map((name) => html("th", {scope: "col"}, name)))),
       html("tbody", {}, dropped.map((node) => html("tr", {}, html("td", {}, node.step), html("th", {scope: "row"}, word(plainToken(node), "bdi")), html("td", {}, decimal(node.score, 3)), html("td", {}, node.why))))))));
   return {element, update() {}, picture: () => drawing, name: () => "beam-search"};

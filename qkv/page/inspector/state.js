@@ -26,7 +26,7 @@ export function createStore(data, backing) {
     get: () => values,
     set(change) {
       // Places of tokens, layers and heads mean nothing in another use.
-      const kept = change.use && change.use !== values.use ? {...values, layer: undefined, query: undefined, key: undefined} : values;
+      const kept = change.use && change.use !== values.use ? {...values, layer: undefined, head: values.head in summaries ? values.head : undefined, query: undefined, key: undefined} : values;
       values = settled(data, {...kept, ...change});
       backing.write(Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)])));
       for (const listener of listeners) listener(values);
@@ -52,10 +52,10 @@ function settled(data, wanted) {
   for (const [key, values] of Object.entries(allowed)) if (!values.includes(state[key])) state[key] = values[0];
   const {use} = state;
   const within = (value, count, otherwise) => (Number.isInteger(value) ? Math.min(value, count - 1) : otherwise);
-  state.layer = within(state.layer, data.layers(use), data.layers(use) - 1);
-  if (!(state.head in summaries)) state.head = within(state.head, data.heads(use), "mean");
-  const queries = data.queries(use, "words");
-  state.query = within(state.query, queries.at(-1).end, firstQuery(data, use));
+  state.query = within(state.query, data.queries(use, "words").at(-1).end, firstQuery(data, use));
+  const telling = state.layer === undefined || state.head === undefined ? mostTelling(data, use, state.query) : state;
+  state.layer = within(state.layer, data.layers(use), telling.layer);
+  if (!(state.head in summaries)) state.head = within(state.head, data.heads(use), telling.head);
   const weights = row(data.matrix(use, state.layer, state.head, "tokens"), state.query);
   state.key = within(state.key, weights.length, strongest(weights, 1)[0]);
   return state;
@@ -68,4 +68,19 @@ function firstQuery(data, use) {
   const wanted = use === "encoder" ? it : alignment.findIndex((sources) => sources.includes(it));
   const queries = data.queries(use, "words");
   return (queries.find((query) => query.word === wanted && wanted >= 0) ?? queries[Math.floor(queries.length / 2)]).start;
+}
+
+/** The head that is most decided about a word, other than those on the word itself, beside it, or on no word at all. */
+function mostTelling(data, use, query) {
+  const keys = data.keys(use, "tokens");
+  const worth = keys.map(({special}, at) => !special && (use === "cross" || Math.abs(at - query) > 1));
+  let best = {layer: data.layers(use) - 1, head: "mean", weight: 0};
+  for (let layer = 0; layer < data.layers(use); layer += 1) {
+    for (let head = 0; head < data.heads(use); head += 1) {
+      row(data.matrix(use, layer, head, "tokens"), query).forEach((weight, at) => {
+        if (worth[at] && weight > best.weight) best = {layer, head, weight};
+      });
+    }
+  }
+  return best;
 }
