@@ -5,7 +5,7 @@ import {linesPicture} from "./lines.js";
 import {matrixPicture} from "./matrix.js";
 import {percent, row, strongest} from "./numbers.js";
 import {legend} from "./paint.js";
-import {summaries, uses} from "./readings.js";
+import {rightToLeft, summaries, uses} from "./readings.js";
 
 /** Bars and lists that choose the use, the layer and the head; `whole` offers the mean, maximum and rollout too. */
 export function headControls({data, store}, whole) {
@@ -101,11 +101,13 @@ export function attentionView(context) {
     const {use, layer} = state;
     const now = scene(state);
     const within = (at, count) => Math.min(count - 1, Math.max(0, at));
+    // Columns of a language that is written from right to left are drawn so.
+    const forward = state.as === "matrix" && rightToLeft(now.keys.map(({text}) => text).join(" ")) ? -1 : 1;
     const acts = {
       ArrowUp: () => chosen({query: within(now.query - 1, now.queries.length)}),
       ArrowDown: () => chosen({query: within(now.query + 1, now.queries.length)}),
-      ArrowLeft: () => chosen({key: within(now.key - 1, now.keys.length)}),
-      ArrowRight: () => chosen({key: within(now.key + 1, now.keys.length)}),
+      ArrowLeft: () => chosen({key: within(now.key - forward, now.keys.length)}),
+      ArrowRight: () => chosen({key: within(now.key + forward, now.keys.length)}),
       Home: () => chosen({query: 0}),
       End: () => chosen({query: now.queries.length - 1}),
       "[": () => store.set({layer: within(layer - 1, data.layers(use)), key: undefined}),

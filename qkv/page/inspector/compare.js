@@ -45,7 +45,7 @@ export function compareView(context) {
     body.replaceChildren(sentences(data, other), ...(pair ? [written(data, other, pair), changes(context, other, state, pair), attention(data, other, state, pair)].filter(Boolean) : []));
   }
 
-  return {element, update, picture: () => null, name: () => "compare"};
+  return {element, update};
 }
 
 /** The sentence of the well-known example, and what to set beside it. */

@@ -35,7 +35,7 @@ export function equationView(context) {
     }
   }
 
-  return {element, update, picture: () => steps.querySelector("svg"), name: () => "equation"};
+  return {element, update};
 }
 
 /** Gives (use, layer, head) => {q, k, v} or a promise of it: from the inspection, or from whoever can be asked. */

@@ -1,6 +1,6 @@
 /** All heads of all layers at a glance, beside their mean, their maximum and the rollout; one is chosen. */
 import {html} from "./elements.js";
-import {colour, paint} from "./paint.js";
+import {colour, paint, pooled} from "./paint.js";
 import {habit, rightToLeft, summaries} from "./readings.js";
 
 /** Names a layer's head, or what is shown instead of one. */
@@ -39,7 +39,7 @@ export function headGrid({data, store}) {
       for (const head of heads) {
         const matrix = data.matrix(use, layer, head, unit);
         const canvas = html("canvas", {"aria-hidden": "true"});
-        paint(canvas, matrix, ink, mirrored);
+        paint(canvas, pooled(matrix, 32), ink, mirrored);
         const says = `${named(layer, head)}: ${habit(matrix, use !== "cross")}`;
         const button = html("button", {type: "button", role: "radio", title: says, "aria-label": says, class: head in summaries ? "summary" : null,
           on: {click: () => store.set({layer, head, key: undefined})}}, canvas);

@@ -25,6 +25,7 @@ export function linesPicture({chosen, moved}) {
     scene.setAttribute("aria-valuetext",
       `${queries[query].text} looks at ${best.map((at) => `${keys[at].text} ${percent(weights[at])}`).join(", ")}`);
     draw();
+    if (document.activeElement === scene) light.querySelector(".mark").scrollIntoView({block: "nearest"});
   }
 
   function draw() {

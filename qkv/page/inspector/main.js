@@ -64,7 +64,7 @@ export function mount(place, inspection, options = {}) {
     }
     if (panel.firstElementChild !== view.element) panel.replaceChildren(view.element);
     view.update(state);
-    for (const button of [asSvg, asPng]) button.hidden = !view.picture?.();
+    for (const button of [asSvg, asPng]) button.hidden = !view.picture;
   }
 
   async function attempt(save) {
@@ -112,7 +112,7 @@ export function mountPage() {
 
 function heading({model, source, target, from, to}) {
   const facts = [model.name, `${model.encoder_layers} + ${model.decoder_layers} layers`, `${model.heads} heads`, `width ${model.width}`, `${model.positions} positions`, model.weights];
-  return html("header", {class: "heading"},
+  return html("header", {class: source.text.length > 160 ? "heading long" : "heading"},
     html("p", {class: "source", lang: from, dir: "auto"}, source.text), html("p", {class: "target", lang: to, dir: "auto"}, target.text),
     html("p", {class: "quiet"}, facts.filter(Boolean).join(" · ")), model.note && html("p", {class: "note"}, model.note));
 }

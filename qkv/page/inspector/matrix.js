@@ -17,10 +17,21 @@ export function matrixPicture({chosen, moved}) {
   const observer = new ResizeObserver(() => given && size());
   let given = null;
   let mirrored = false;
+  let drawnIn = null;
   observer.observe(scene);
 
   function update(next) {
+    const ink = colour(canvas);
+    // Another place in the same matrix needs no new picture.
+    if (given?.matrix !== next.matrix || String(drawnIn) !== String(ink)) draw(next, ink);
     given = next;
+    point(given.query, given.key);
+    if (document.activeElement === scene) bringIntoView();
+  }
+
+  function draw(next, ink) {
+    given = next;
+    drawnIn = ink;
     const {queries, keys, matrix, label} = given;
     mirrored = rightToLeft(keys.map(({text}) => text).join(" "));
     const labels = (items) => items.map((item) => html("span", {class: item.special ? "special" : null, title: item.text},
@@ -29,8 +40,15 @@ export function matrixPicture({chosen, moved}) {
     rows.replaceChildren(...labels(queries));
     columns.replaceChildren(...(mirrored ? labels(keys).reverse() : labels(keys)));
     size();
-    paint(canvas, matrix, colour(canvas), mirrored);
-    point(given.query, given.key);
+    paint(canvas, matrix, ink, mirrored);
+  }
+
+  /** The labels stay where they are, and cover what is scrolled under them. */
+  function bringIntoView() {
+    const [top, left] = [columns.offsetHeight, rows.offsetWidth];
+    const {offsetTop, offsetLeft, offsetWidth: side} = cell;
+    const within = (now, start, room) => Math.min(Math.max(now, start + side - room), start);
+    scene.scrollTo(within(scene.scrollLeft, offsetLeft, scene.clientWidth - left), within(scene.scrollTop, offsetTop, scene.clientHeight - top));
   }
 
   function size() {
@@ -78,7 +96,7 @@ export function matrixPicture({chosen, moved}) {
       const [query, key] = [Math.floor(at / keys.length), at % keys.length];
       if (weight >= 0.002) squares.push(svg("rect", {x: x(key), y: margin + side * query, width: side, height: side, class: "fill", opacity: strength(weight).toFixed(3)}));
     });
-    const [width, height] = [margin + side * keys.length + 10, margin + side * queries.length + 10];
+    const [width, height] = [margin + side * keys.length + 60, margin + side * queries.length + 10];
     return svg("svg", {width, height, viewBox: `0 0 ${width} ${height}`}, squares,
       queries.map(({text}, at) => svg("text", {x: margin - 8, y: margin + side * (at + 0.5), dy: "0.35em", "text-anchor": "end"}, shortened(text, 14))),
       keys.map(({text}, at) => svg("text", {transform: `translate(${x(at) + side / 2} ${margin - 8}) rotate(-60)`, dy: "0.35em"}, shortened(text, 14))));

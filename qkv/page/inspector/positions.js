@@ -54,7 +54,7 @@ function patterns(kind, width, tokens) {
     const turned = angle(at, Math.floor(dimension / 2), width);
     return dimension % 2 ? Math.cos(turned) : Math.sin(turned);
   });
-  const repaint = () => paintSigned(canvas, wave, colour(canvas), colour(canvas, "outlineColor"), 1);
+  const repaint = () => paintSigned(canvas, wave, colour(canvas), colour(canvas, "outlineColor"));
 
   function show() {
     const [at, which] = [position.value(), pair.value()];
