@@ -36,7 +36,7 @@ export function attentionView(context) {
   const pictures = {lines: linesPicture(parts), matrix: matrixPicture(parts)};
   const stage = html("div", {class: "stage"});
   const workOut = html("button", {type: "button", class: "plain", on: {click: () => store.set({view: "equation"})}}, "Work it out step by step");
-  const title = html("h3", {});
+  const title = html("h2", {});
   const element = html("div", {class: "attention"},
     html("div", {class: "toolbar"}, controls.elements, as.element, unit.element),
     html("div", {class: "split"},
@@ -46,7 +46,7 @@ export function attentionView(context) {
           html("kbd", {}, "["), html("kbd", {}, "]"), " layer · ", html("kbd", {}, "1"), "–", html("kbd", {}, "9"), " head · ",
           html("kbd", {}, "m"), " mean · ", html("kbd", {}, "x"), " maximum · ", html("kbd", {}, "r"), " rollout · ", html("kbd", {}, "Enter"), " works it out"),
         inWords),
-      html("section", {class: "side", "aria-label": "All heads"}, html("h3", {}, "All heads"), html("p", {class: "quiet"}, "Rows are layers, columns heads."), html("div", {class: "scroll"}, grid.element), legend())));
+      html("section", {class: "side", "aria-label": "All heads"}, html("h2", {}, "All heads"), html("p", {class: "quiet"}, "Rows are layers, columns heads."), html("div", {class: "scroll"}, grid.element), legend())));
 
   function scene(state) {
     const {use, layer, head, unit: by} = state;

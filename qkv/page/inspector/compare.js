@@ -124,7 +124,7 @@ function sentences(one, two) {
 
 /** What each translation has for the word, and what else it nearly had. */
 function written(one, two, pair) {
-  const about = html("h3", {}, "What is written for ", word(one.inspection.source.words[pair[0]].text));
+  const about = html("h2", {}, "What is written for ", word(one.inspection.source.words[pair[0]].text));
   const places = [one, two].map((data, side) => targetFor(data, pair[side]));
   if (places.includes(null)) return html("section", {class: "step"}, about, html("p", {class: "quiet"}, "A translation has no word that is aligned with it."));
   const candidates = [one, two].map(({inspection: {target, probabilities}}, side) => {
@@ -185,7 +185,7 @@ function changes({data, store}, other, state, pair) {
   const heads = Array.from({length: data.layers(state.use)}, (_, layer) => Array.from({length: data.heads(state.use)}, (__, head) => ({layer, head}))).flat()
     .map((place) => ({...place, found: shares(data, other, {...state, ...place}, pair)})).filter(({found}) => found !== null)
     .map((place) => ({...place, change: moved(place.found)})).sort((one, two) => two.change - one.change).slice(0, 8);
-  return html("section", {class: "step"}, html("h3", {}, "Heads in which its attention changes most"),
+  return html("section", {class: "step"}, html("h2", {}, "Heads in which its attention changes most"),
     heads.length === 0 ? html("p", {class: "quiet"}, "This attention has no row for the word in both sentences.")
       : html("div", {class: "chips"}, heads.map(({layer, head, change}) => html("button", {type: "button", "aria-pressed": String(layer === state.layer && head === state.head),
         on: {click: () => store.set({layer, head})}}, named(layer, head), " ", html("b", {}, percent(change))))));
@@ -195,7 +195,7 @@ function attention(one, two, state, pair) {
   const found = shares(one, two, state, pair);
   if (found === null) return null;
   const labels = differing(one, two);
-  return html("section", {class: "step"}, html("h3", {}, `${uses[state.use].long}, ${named(state.layer, state.head).toLowerCase()}`),
+  return html("section", {class: "step"}, html("h2", {}, `${uses[state.use].long}, ${named(state.layer, state.head).toLowerCase()}`),
     html("p", {}, "Where it looks, with ", word(labels[0]), " and with ", word(labels[1]), `: ${percent(moved(found))} of its attention goes elsewhere.`),
     beside("is looked at", labels, found));
 }

@@ -97,7 +97,7 @@ function worked(data, {use, layer, head, query, key}, queries, keys, {q, k, v}) 
 }
 
 function step(title, says, ...more) {
-  return html("section", {class: "step"}, html("h3", {}, title), html("p", {}, says), more);
+  return html("section", {class: "step"}, html("h2", {}, title), html("p", {}, says), more);
 }
 
 /** Rows of numbers, one column a dimension; colour tells the sign and the size. */

@@ -93,12 +93,14 @@ export function mount(place, inspection, options = {}) {
   themes.observe(document.documentElement, {attributes: true, attributeFilter: ["data-theme"]});
   dark.addEventListener("change", update);
   store.subscribe(update);
+  window.addEventListener("hashchange", store.reload);
   place.replaceChildren(root);
   update();
   return {
     destroy() {
       themes.disconnect();
       dark.removeEventListener("change", update);
+      window.removeEventListener("hashchange", store.reload);
       root.remove();
     },
   };

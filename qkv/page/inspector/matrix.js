@@ -14,10 +14,12 @@ export function matrixPicture({chosen, moved}) {
     canvas, band, beam, cell, tip);
   const scene = html("div", {class: "matrix", tabindex: 0, role: "application", "aria-roledescription": "attention matrix", on: {keydown: moved}},
     html("div", {class: "corner"}), columns, rows, field);
-  const observer = new ResizeObserver(() => given && size());
+  // Only what surrounds it may change the size of its cells: its own labels grow and shrink with them.
+  const observer = new ResizeObserver(() => given && scene.offsetWidth !== sizedFor && size());
   let given = null;
   let mirrored = false;
   let drawnIn = null;
+  let sizedFor = 0;
   observer.observe(scene);
 
   function update(next) {
@@ -47,11 +49,12 @@ export function matrixPicture({chosen, moved}) {
   function bringIntoView() {
     const [top, left] = [columns.offsetHeight, rows.offsetWidth];
     const {offsetTop, offsetLeft, offsetWidth: side} = cell;
-    const within = (now, start, room) => Math.min(Math.max(now, start + side - room), start);
+    const within = (now, start, room) => Math.min(Math.max(now, start + side + 4 - room), start);
     scene.scrollTo(within(scene.scrollLeft, offsetLeft, scene.clientWidth - left), within(scene.scrollTop, offsetTop, scene.clientHeight - top));
   }
 
   function size() {
+    sizedFor = scene.offsetWidth;
     const room = (scene.clientWidth - rows.offsetWidth - 8) / given.keys.length;
     scene.style.setProperty("--cell", `${Math.max(given.keys.length > 30 ? 14 : 20, Math.min(32, Math.floor(room)))}px`);
     scene.style.setProperty("--rows", given.queries.length);

@@ -33,7 +33,7 @@ export function positionsView(context) {
   function update(state) {
     controls.update(state);
     pattern.repaint();
-    far.replaceChildren(html("h3", {}, "How far this head looks"), ...(state.use === "cross"
+    far.replaceChildren(html("h2", {}, "How far this head looks"), ...(state.use === "cross"
       ? [html("p", {}, "Encoder-decoder attention joins two sentences: distance means nothing there. Choose the encoder or the decoder.")]
       : [html("p", {}, `${uses[state.use].long}, ${named(state.layer, state.head).toLowerCase()}: the mean share that goes to the token so many places before or after.`),
         distances(data.matrix(state.use, state.layer, state.head, "tokens"))]));
@@ -71,14 +71,14 @@ function patterns(kind, width, tokens) {
 
   for (const each of [position, pair]) each.input.addEventListener("input", show);
   show();
-  const element = html("section", {class: "step"}, html("h3", {}, "Positions"), html("p", {}, kind.says),
+  const element = html("section", {class: "step"}, html("h2", {}, "Positions"), html("p", {}, kind.says),
     html("figure", {class: "chart"}, canvas, html("figcaption", {}, `Row: position 0 to ${count - 1}. Column: dimension 1 to ${width}. Accent: above zero, grey: below.`)),
     html("div", {class: "toolbar"}, position.element, pair.element), says, charts);
   return {element, repaint};
 }
 
 function learned() {
-  return {repaint() {}, element: html("section", {class: "step"}, html("h3", {}, "Learned positions"),
+  return {repaint() {}, element: html("section", {class: "step"}, html("h2", {}, "Learned positions"),
     html("p", {}, "This model learned a vector for each position. It is added to the token's embedding; what the heads make of it is seen below."))};
 }
 

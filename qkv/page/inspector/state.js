@@ -31,6 +31,11 @@ export function createStore(data, backing) {
       backing.write(Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)])));
       for (const listener of listeners) listener(values);
     },
+    /** The address was changed by hand, or by a link to another view. */
+    reload() {
+      values = settled(data, {...values, ...typed(backing.read())});
+      for (const listener of listeners) listener(values);
+    },
     subscribe: (listener) => listeners.add(listener),
   };
 }

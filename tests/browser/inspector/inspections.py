@@ -11,12 +11,25 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float32]
 
-TIRED = ("The animal didn't cross the street because it was too tired .", "Das Tier ging nicht hinüber , weil es müde war .")
-WIDE = ("The animal didn't cross the street because it was too wide .", "Das Tier ging nicht hinüber , weil sie breit war .")
+TIRED = (
+    "The animal didn't cross the street because it was too tired .",
+    "Das Tier ging nicht hinüber , weil es müde war .",
+)
+WIDE = (
+    "The animal didn't cross the street because it was too wide .",
+    "Das Tier ging nicht hinüber , weil sie breit war .",
+)
 
 
 def inspection(
-    source: str, target: str, *, layers: int = 2, heads: int = 3, key_width: int = 4, seed: int = 1, vectors: bool = True
+    source: str,
+    target: str,
+    *,
+    layers: int = 2,
+    heads: int = 3,
+    key_width: int = 4,
+    seed: int = 1,
+    vectors: bool = True,
 ) -> dict[str, Any]:
     """What the inspector draws: words longer than five letters are two tokens."""
     random = np.random.default_rng(seed)
@@ -55,7 +68,10 @@ def inspection(
         if vectors
         else None,
         "probabilities": [
-            {"probability": 0.7, "others": [{"text": "▁Katze", "probability": 0.2}, {"text": "▁sie", "probability": 0.05}]}
+            {
+                "probability": 0.7,
+                "others": [{"text": "▁Katze", "probability": 0.2}, {"text": "▁sie", "probability": 0.05}],
+            }
             for _ in written["tokens"]
         ],
         "search": {"beam": 2, "length_penalty": 0.6, "nodes": _nodes(written["tokens"])},

@@ -1,0 +1,41 @@
+"""Mounts the inspector, and reads what it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+VIEWS = ("attention", "equation", "positions", "probabilities", "search", "compare")
+
+_MOUNT = """async ([inspection, compare, heads]) => {
+  const {mount} = await import("/main.js");
+  const fetchVectors = heads && ((use, layer, head) => Promise.resolve(heads[use]));
+  mount(document.getElementById("place"), inspection, {compare, fetchVectors});
+}"""
+
+
+def show(
+    page: Page, given: dict[str, Any], compare: dict[str, Any] | None = None, *, at: str = "", heads: Any = None
+) -> None:
+    """The inspector as a link with the fragment `at` shows it; `heads` are the vectors that a server would give."""
+    # A change of fragment alone would not load the page anew.
+    page.goto("about:blank")
+    page.goto(f"/#{at}")
+    page.evaluate(_MOUNT, [given, compare, heads])
+
+
+def status(page: Page) -> str:
+    """What it says of the pair that is looked at."""
+    return plain(page.locator(".status").inner_text())
+
+
+def plain(text: str) -> str:
+    """With signs and spaces as Python writes them."""
+    return text.replace("\u00a0", " ").replace("−", "-")
+
+
+def shown(share: float) -> str:
+    """A share as the page writes it."""
+    return f"{100 * share:.{1 if 0.0005 <= share < 0.0995 else 0}f} %"

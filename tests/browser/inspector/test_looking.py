@@ -1,0 +1,115 @@
+"""Choosing, walking by keys and pointer, and what the address keeps."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.inspector.inspections import inspection, unpacked
+from tests.browser.inspector.mounted import plain, show, shown, status
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+def test_every_use_layer_head_and_summary_can_be_chosen(page: Page, tired: dict[str, Any]) -> None:
+    show(page, tired)
+    for use, name in (("encoder", "Encoder self"), ("decoder", "Decoder self"), ("cross", "Encoder-decoder")):
+        page.locator(f"input[value={use}] + span").click()
+        assert page.get_by_role("radio", name=re.compile("^Layer|^Rollout")).count() == 2 * (3 + 3)
+        page.get_by_role("radio", name=re.compile("^Layer 2, maximum")).click()
+        assert page.get_by_role("heading", name=re.compile(f"^{name}.*layer 2, maximum of heads")).is_visible()
+    page.locator(".heads [aria-checked=true]").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowUp")
+    assert page.get_by_role("heading", name=re.compile("layer 1, mean of heads")).is_visible()
+
+
+def test_keys_alone_walk_from_a_word_to_its_equation(page: Page, tired: dict[str, Any]) -> None:
+    show(page, tired, at="i.use=encoder&i.layer=0&i.head=0&i.unit=words&i.query=0")
+    while page.evaluate("document.activeElement.getAttribute('role')") != "slider":
+        page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("ArrowDown")
+    assert status(page).startswith("animal looks at")
+    page.keyboard.press("]")
+    page.keyboard.press("3")
+    assert page.get_by_role("heading", name="layer 2, head 3").is_visible()
+    page.keyboard.press("m")
+    assert page.get_by_role("heading", name="mean of heads").is_visible()
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    assert page.get_by_role("tab", name="Step by step").get_attribute("aria-selected") == "true"
+    page.get_by_role("tab", name="Step by step").focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.get_by_role("slider").is_visible()
+
+
+def test_the_matrix_is_walked_by_keys_and_told_by_pointer(page: Page, tired: dict[str, Any]) -> None:
+    show(page, tired, at="i.as=matrix&i.use=encoder&i.layer=0&i.head=0&i.unit=tokens&i.query=1&i.key=1")
+    page.get_by_role("application").focus()
+    page.keyboard.press("ArrowRight")
+    row = unpacked(tired["attention"]["encoder"])[0, 0, 1]
+    assert status(page) == f"anima looks at l with {shown(row[2])}"
+    canvas = page.locator(".field canvas")
+    box = canvas.bounding_box()
+    assert box is not None
+    size = len(tired["source"]["tokens"])
+    page.mouse.move(box["x"] + 0.5 * box["width"] / size, box["y"] + 3.5 * box["height"] / size)
+    weight = unpacked(tired["attention"]["encoder"])[0, 0, 3, 0]
+    assert plain(page.locator(".tip").inner_text()) == f"didn' → The {shown(weight)}"
+    painted = canvas.evaluate("(canvas) => canvas.getContext('2d').getImageData(0, 3, 1, 1).data[3]")
+    assert painted == pytest.approx(255 * float(weight) ** 0.5, abs=1.5)
+
+
+def test_the_search_tells_what_was_dropped_and_why(page: Page, tired: dict[str, Any]) -> None:
+    show(page, tired, at="i.view=search")
+    assert page.locator(".tree .node").count() == len(tired["search"]["nodes"])
+    page.get_by_role("application").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".told .sentence").inner_text() == "Das Tier"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert "2 others were likelier" in page.locator(".told").inner_text()
+    page.get_by_label("Hide what was dropped").check()
+    assert page.locator(".tree .node.dropped:visible").count() == 0
+
+
+def test_probabilities_name_the_runners_up(page: Page, tired: dict[str, Any]) -> None:
+    show(page, tired, at="i.view=probabilities")
+    rows = page.locator(".probabilities tbody tr")
+    assert rows.count() == len(tired["target"]["tokens"])
+    assert plain(rows.nth(1).inner_text()).split() == ["2", "Tier", "70", "%", "Katze", "20", "%", "sie", "5.0", "%"]
+
+
+def test_what_is_looked_at_is_in_the_address(page: Page, tired: dict[str, Any]) -> None:
+    show(page, tired, at="text=kept")
+    page.locator("input[value=cross] + span").click()
+    page.get_by_role("combobox", name="Layer").select_option("0")
+    page.locator("input[value=matrix] + span").click()
+    address = page.evaluate("location.hash")
+    assert "text=kept" in address
+    before = status(page)
+    show(page, tired, at=address.removeprefix("#"))
+    assert page.get_by_role("application").is_visible()
+    assert status(page) == before
+    page.goto("/#i.as=lines")
+    assert page.get_by_role("slider").is_visible()
+
+
+def test_an_address_of_a_longer_sentence_shows_the_nearest(page: Page, tired: dict[str, Any]) -> None:
+    show(page, tired, at="i.use=cross&i.layer=40&i.head=90&i.query=900&i.key=900&i.view=nothing&i.as=else")
+    assert "</s> looks at </s>" in status(page)
+
+
+def test_text_from_right_to_left_has_its_columns_so(page: Page) -> None:
+    arabic = inspection("لم يعبر الشارع لأنه كان", "It did not cross .")
+    show(page, arabic, at="i.as=matrix&i.use=encoder&i.unit=words&i.query=0&i.key=0")
+    labels = page.locator(".column-labels span").all_inner_texts()
+    assert labels == ["</s>", "كان", "لأنه", "الشارع", "يعبر", "لم"]
+    page.get_by_role("application").focus()
+    page.keyboard.press("ArrowLeft")
+    assert "looks at يعبر" in status(page)
+    assert page.locator("header .source").evaluate("(text) => getComputedStyle(text).direction") == "rtl"
