@@ -41,25 +41,27 @@ export function equationView(context) {
 /** Gives (use, layer, head) => {q, k, v} or a promise of it: from the inspection, or from whoever can be asked. */
 function vectorSource({data: {inspection}, options}) {
   const known = new Map();
-  return (use, layer, head) => {
-    const name = [use, layer, head].join();
-    if (known.has(name)) return known.get(name);
-    if (inspection.vectors) {
-      const packed = inspection.vectors[use];
-      if (!known.has(use)) known.set(use, Object.fromEntries(Object.entries(packed).map(([part, value]) => [part, tensor(value)])));
-      known.set(name, Object.fromEntries(Object.entries(known.get(use)).map(([part, value]) => [part, value.matrix(layer, head)])));
-    } else if (options.fetchVectors) {
-      known.set(name, options.fetchVectors(use, layer, head).then((packed) => {
-        const found = Object.fromEntries(Object.entries(packed).map(([part, value]) => [part, tensor(value).matrix()]));
-        known.set(name, found);
-        return found;
-      }, (error) => {
-        known.delete(name);
-        throw error;
-      }));
-    } else {
-      throw new Error(inspection.model.note ?? "This inspection carries no vectors: inspect a shorter sentence, or open it from qkv serve.");
+  const opened = (packed) => Object.fromEntries(["q", "k", "v"].map((part) => [part, tensor(packed[part])]));
+  const placed = (tensors, ...place) => Object.fromEntries(Object.entries(tensors).map(([part, value]) => [part, value.matrix(...place)]));
+
+  async function asked(name, place) {
+    try {
+      known.set(name, placed(opened(await options.fetchVectors(place))));
+    } catch (error) {
+      known.delete(name);
+      throw error;
     }
+    return known.get(name);
+  }
+
+  return (use, layer, head) => {
+    if (inspection.vectors) {
+      if (!known.has(use)) known.set(use, opened(inspection.vectors[use]));
+      return placed(known.get(use), layer, head);
+    }
+    if (!options.fetchVectors) throw new Error(inspection.model.note ?? "This inspection carries no vectors: inspect a shorter sentence, or look at it in qkv serve.");
+    const name = [use, layer, head].join();
+    if (!known.has(name)) known.set(name, asked(name, {use, layer, head}));
     return known.get(name);
   };
 }
@@ -76,7 +78,7 @@ function worked(data, {use, layer, head, query, key}, queries, keys, {q, k, v}) 
   const powers = scores.map((value) => Math.exp(value - top));
   const total = sum(powers);
   const weights = powers.map((power) => power / total);
-  const output = Array.from({length: width}, (_, at) => sum(weights.map((weight, from) => weight * row(v, from)[at])));
+  const output = Array.from({length: v.columns}, (_, at) => sum(weights.map((weight, from) => weight * row(v, from)[at])));
   const model = data.matrix(use, layer, head, "tokens").values[query * keys.length + key];
   const [looking, looked] = [queries[query].text, keys[key].text];
   return [

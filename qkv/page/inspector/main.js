@@ -19,12 +19,17 @@ const views = {
   compare: {name: "Compare", make: compareView},
 };
 
+/** Elements, and what is mounted in them. */
+const mounted = new WeakMap();
+
 /**
  * Options, all of which may be absent: `compare` is a second inspection, `inspect(text)` promises one,
- * `fetchVectors(use, layer, head)` promises {q, k, v} where the inspection carries none, and `state` has
+ * `fetchVectors({use, layer, head})` promises {q, k, v} where the inspection carries none, and `state` has
  * read() and write(values) where the address's fragment is not the place to keep what is looked at.
+ * What was mounted in the element before is taken down.
  */
 export function mount(place, inspection, options = {}) {
+  mounted.get(place)?.destroy();
   const data = reading(inspection);
   const store = createStore(data, options.state ?? fragment);
   let {compare} = options;
@@ -96,7 +101,7 @@ export function mount(place, inspection, options = {}) {
   window.addEventListener("hashchange", store.reload);
   place.replaceChildren(root);
   update();
-  return {
+  const inspector = {
     destroy() {
       themes.disconnect();
       dark.removeEventListener("change", update);
@@ -104,6 +109,8 @@ export function mount(place, inspection, options = {}) {
       root.remove();
     },
   };
+  mounted.set(place, inspector);
+  return inspector;
 }
 
 /** Mounts what a saved page carries. */

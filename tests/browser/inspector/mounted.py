@@ -11,7 +11,7 @@ VIEWS = ("attention", "equation", "positions", "probabilities", "search", "compa
 
 _MOUNT = """async ([inspection, compare, heads]) => {
   const {mount} = await import("/main.js");
-  const fetchVectors = heads && ((use, layer, head) => Promise.resolve(heads[use]));
+  const fetchVectors = heads && (({use}) => Promise.resolve(heads[use]));
   mount(document.getElementById("place"), inspection, {compare, fetchVectors});
 }"""
 
