@@ -18,10 +18,15 @@ export function headControls({data, store}, whole) {
       use.update(state.use);
       layer.update(state.layer, Array.from({length: data.layers(state.use)}, (_, at) => [at, String(at + 1)]));
       const heads = Array.from({length: data.heads(state.use)}, (_, at) => [at, String(at + 1)]);
-      head.update(whole || Number.isInteger(state.head) ? state.head : 0, whole ? [...heads, ...Object.entries(summaries)] : heads);
+      head.update(whole || Number.isInteger(state.head) ? state.head : 0, whole ? [...heads, ...Object.entries(summaries).map(([key, {name}]) => [key, name])] : heads);
     },
   };
 }
+
+const keyboard = [
+  [["↑", "↓"], "who looks"], [["←", "→"], "at whom"], [["[", "]"], "layer"], [["1", "…", "9"], "head"],
+  [["m"], "mean"], [["x"], "maximum"], [["r"], "rollout"], [["Enter"], "works it out"],
+];
 
 export function attentionView(context) {
   const {data, store} = context;
@@ -42,9 +47,7 @@ export function attentionView(context) {
     html("div", {class: "split"},
       html("section", {class: "main", "aria-label": "Chosen head"}, title, says, stage,
         html("div", {class: "under"}, status, workOut),
-        html("p", {class: "quiet keys"}, html("kbd", {}, "↑"), html("kbd", {}, "↓"), " who looks · ", html("kbd", {}, "←"), html("kbd", {}, "→"), " at whom · ",
-          html("kbd", {}, "["), html("kbd", {}, "]"), " layer · ", html("kbd", {}, "1"), "–", html("kbd", {}, "9"), " head · ",
-          html("kbd", {}, "m"), " mean · ", html("kbd", {}, "x"), " maximum · ", html("kbd", {}, "r"), " rollout · ", html("kbd", {}, "Enter"), " works it out"),
+        html("p", {class: "quiet keys"}, keyboard.map(([keys, says]) => html("span", {}, keys.map((key) => html("kbd", {}, key)), ` ${says}`))),
         inWords),
       html("section", {class: "side", "aria-label": "All heads"}, html("h2", {}, "All heads"), html("p", {class: "quiet"}, "Rows are layers, columns heads."), html("div", {class: "scroll"}, grid.element), legend())));
 
@@ -63,7 +66,7 @@ export function attentionView(context) {
     unit.update(state.unit);
     grid.update(state);
     title.textContent = `${uses[state.use].long}: ${name.toLowerCase()}`;
-    says.textContent = uses[state.use].says;
+    says.textContent = [uses[state.use].says, summaries[state.head]?.says].filter(Boolean).join(" ");
     const picture = pictures[state.as];
     if (stage.firstElementChild !== picture.element) stage.replaceChildren(picture.element);
     picture.update({...now, label: `${uses[state.use].long}, ${name}. Arrow keys choose who looks and at whom.`});

@@ -38,9 +38,8 @@ export function compareView(context) {
     const words = paired(data.inspection.source.words, other.inspection.source.words);
     const shared = words.filter(([one, two]) => one !== null && two !== null && same(data, other, one, two));
     const source = sourceWord(data, state, shared);
-    which.update(source, shared.map(([one]) => [one, data.inspection.source.words[one].text]).map(([at, text]) => [placeOf(data, state.use, at) ?? -1 - at, text])
-      .filter(([place]) => place >= 0));
-    which.element.querySelector("select").value = placeOf(data, state.use, source) ?? "";
+    const places = shared.map(([one]) => [placeOf(data, state.use, one), data.inspection.source.words[one].text]);
+    which.update(placeOf(data, state.use, source), places.filter(([place]) => place !== null));
     const pair = shared.find(([one]) => one === source);
     body.replaceChildren(sentences(data, other), ...(pair ? [written(data, other, pair), changes(context, other, state, pair), attention(data, other, state, pair)].filter(Boolean) : []));
   }

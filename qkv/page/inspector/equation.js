@@ -11,9 +11,10 @@ export function equationView(context) {
   const controls = headControls(context, false);
   const query = selection("Who looks", (value) => store.set({query: Number(value), key: undefined}));
   const key = selection("At whom", (value) => store.set({key: Number(value)}));
-  const steps = html("div", {class: "steps", "aria-live": "polite"});
+  const steps = html("div", {class: "steps"});
+  const check = html("p", {class: "check", "aria-live": "polite"});
   const element = html("div", {class: "equation"},
-    html("div", {class: "toolbar"}, controls.elements, query.element, key.element), formula(), steps);
+    html("div", {class: "toolbar"}, controls.elements, query.element, key.element), formula(), steps, check);
   let asked = "";
 
   async function update(state) {
@@ -29,9 +30,14 @@ export function equationView(context) {
       const found = vectors(now.use, now.layer, now.head);
       if (found instanceof Promise) steps.replaceChildren(html("p", {class: "quiet"}, "Fetching this head's vectors …"));
       const given = await found;
-      if (wanted === asked) steps.replaceChildren(...worked(data, now, queries, keys, given));
+      if (wanted !== asked) return;
+      const {parts, says} = worked(data, now, queries, keys, given);
+      steps.replaceChildren(...parts);
+      check.textContent = says;
     } catch (error) {
-      if (wanted === asked) steps.replaceChildren(html("p", {class: "problem"}, error.message));
+      if (wanted !== asked) return;
+      steps.replaceChildren(html("p", {class: "problem"}, error.message));
+      check.textContent = "";
     }
   }
 
@@ -81,7 +87,7 @@ function worked(data, {use, layer, head, query, key}, queries, keys, {q, k, v}) 
   const output = Array.from({length: v.columns}, (_, at) => sum(weights.map((weight, from) => weight * row(v, from)[at])));
   const model = data.matrix(use, layer, head, "tokens").values[query * keys.length + key];
   const [looking, looked] = [queries[query].text, keys[key].text];
-  return [
+  const parts = [
     step("Query and key", [word(looking), ` asks with its query q, `, word(looked), ` offers its key k: ${width} numbers each, made in layer ${layer + 1} by head ${head + 1}'s own matrices. Multiply them pair by pair.`],
       numbers([["q", asks], ["k", offers], ["q × k", products]])),
     step("Dot product", ["Add the products up. ", html("b", {class: "result"}, `q · k = ${decimal(score)}`)], bars(products)),
@@ -89,13 +95,13 @@ function worked(data, {use, layer, head, query, key}, queries, keys, {q, k, v}) 
       html("b", {class: "result"}, `${decimal(score)} / ${decimal(root)} = ${decimal(score / root)}`)]),
     step("Softmax over all keys", [`The same for each of the ${seen} keys`, use === "decoder" ? " up to here (later ones are masked: not written yet)" : "",
       "; then e to the power of each score, divided by the sum of all. ",
-      html("b", {class: "result"}, `e^${decimal(scores[key] - top)} / ${decimal(total)} = ${percent(weights[key])}`),
+      html("b", {class: "result"}, "e", html("sup", {}, decimal(scores[key] - top)), ` / ${decimal(total)} = ${percent(weights[key])}`),
       html("span", {class: "quiet"}, ` The largest score, ${decimal(top)}, is taken off each first: the shares stay the same, and no power overflows.`)],
       softmaxTable(keys, key, scores, top, weights)),
     step("Weighted values", [`Each token's value v is multiplied by its share, and all are added up: that is what head ${head + 1} hands on for `, word(looking), "."],
       numbers([[`v of ${looked}`, row(v, key)], [`${percent(weights[key])} of it`, row(v, key).map((value) => value * weights[key])], [`all ${seen}, added`, output]])),
-    html("p", {class: "check"}, `The model's own weight here is ${percent(model)}; worked out from the vectors: ${percent(weights[key])}. (${uses[use].long}; the vectors are kept in half precision.)`),
   ];
+  return {parts, says: `The model's own weight here is ${percent(model)}; worked out from the vectors: ${percent(weights[key])}. (${uses[use].long}; the vectors are kept in half precision.)`};
 }
 
 function step(title, says, ...more) {
@@ -133,7 +139,7 @@ function bars(products) {
 function softmaxTable(keys, key, scores, top, weights) {
   const shown = strongest(weights, weights.length);
   return scrolled("Softmax over all keys", html("table", {class: "softmax"},
-    html("thead", {}, html("tr", {}, ["key", "score q·k/√d", `e^(score − ${decimal(top)})`, "share", ""].map((name) => html(name ? "th" : "td", name ? {scope: "col"} : {}, name)))),
+    html("thead", {}, html("tr", {}, ["key", "score q·k/√d", ["e", html("sup", {}, `score − ${decimal(top)}`)], "share"].map((name) => html("th", {scope: "col"}, name)), html("td"))),
     html("tbody", {}, shown.map((at) => {
       const bar = html("span", {class: "bar"});
       bar.style.setProperty("--share", weights[at]);

@@ -5,7 +5,7 @@ import {habit, rightToLeft, summaries} from "./readings.js";
 
 /** Names a layer's head, or what is shown instead of one. */
 export function named(layer, head) {
-  return head === "rollout" ? `Rollout up to layer ${layer + 1}` : `Layer ${layer + 1}, ${head in summaries ? summaries[head].toLowerCase() : `head ${head + 1}`}`;
+  return head === "rollout" ? `Rollout up to layer ${layer + 1}` : `Layer ${layer + 1}, ${head in summaries ? summaries[head].name.toLowerCase() : `head ${head + 1}`}`;
 }
 
 export function headGrid({data, store}) {

@@ -45,7 +45,8 @@ export function mount(place, inspection, options = {}) {
     ["PNG", () => savePng(current().picture(), root, current().name())],
     ["HTML", () => saveHtml({inspection, compare: compare ?? null}, "attention")],
   ].map(([name, save]) => html("button", {type: "button", "aria-label": `Save as ${name}`, on: {click: () => attempt(save)}}, name));
-  const root = html("div", {class: "inspector"}, heading(inspection),
+  // What it says itself is English wherever it stands; words of the sentences have directions of their own.
+  const root = html("div", {class: "inspector", lang: "en", dir: "ltr"}, heading(inspection),
     html("div", {class: "bar-of-tabs"}, html("div", {role: "tablist", "aria-label": "Ways to look", on: {keydown: turned}}, ...tabs.values()),
       html("div", {class: "saves", role: "group", "aria-label": "Save"}, html("span", {"aria-hidden": "true"}, "Save"), asSvg, asPng, asHtml)), problem, panel);
 

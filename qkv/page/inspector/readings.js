@@ -8,7 +8,11 @@ export const uses = {
 };
 
 /** Ways to see all heads of a layer at once, beside the heads themselves. */
-export const summaries = {mean: "Mean of heads", max: "Maximum of heads", rollout: "Rollout"};
+export const summaries = {
+  mean: {name: "Mean of heads", says: "Each share is the mean over all heads of the layer."},
+  max: {name: "Maximum of heads", says: "Each share is the largest that any head of the layer gives."},
+  rollout: {name: "Rollout", says: "Means of heads, multiplied through all layers up to this one; half of each layer is what passes it by (the residual connection)."},
+};
 
 export function reading(inspection) {
   const tensors = Object.fromEntries(Object.entries(inspection.attention).map(([use, packed]) => [use, tensor(packed)]));
