@@ -29,6 +29,36 @@ export function word(text, name = "b") {
   return html(name, {dir: "auto", class: "word"}, text);
 }
 
+/** A token as people write it. */
+export const visible = (text) => text.replaceAll("▁", " ").trim() || "␣";
+
+/** A bar as long as a share of its place. */
+export function bar(share, name = "bar") {
+  const made = html("span", {class: name});
+  made.style.setProperty("--share", share);
+  return made;
+}
+
+/** A row of a table: the cell at `heading` names it; a cell that is an element already stays as it is. */
+export function line(cells, attributes = {}, heading = 0) {
+  const cell = (content, at) =>
+    content instanceof HTMLTableCellElement
+      ? content
+      : at === heading
+        ? html("th", {scope: "row", dir: "auto"}, content)
+        : html("td", {}, content);
+  return html("tr", attributes, cells.map(cell));
+}
+
+export function table(columns, lines, attributes = {}) {
+  const names = html(
+    "tr",
+    {},
+    columns.map((name) => html("th", {scope: "col"}, name)),
+  );
+  return html("table", attributes, html("thead", {}, names), html("tbody", {}, lines));
+}
+
 /** What may be wider than its place: scrolled by finger, wheel and arrow keys. */
 export function scrolled(label, ...children) {
   return html("div", {class: "scroll", tabindex: 0, role: "group", "aria-label": label}, children);
@@ -41,10 +71,19 @@ let groups = 0;
 export function choice(label, choices, chosen) {
   const name = `inspector-${(groups += 1)}`;
   const inputs = choices.map(([value]) =>
-    html("input", {type: "radio", name, value, on: {change: () => chosen(value)}}));
+    html("input", {type: "radio", name, value, on: {change: () => chosen(value)}}),
+  );
   return {
-    element: html("fieldset", {class: "choice"}, html("legend", {}, label), html("div", {},
-      choices.map(([, text], index) => html("label", {}, inputs[index], html("span", {}, text))))),
+    element: html(
+      "fieldset",
+      {class: "choice"},
+      html("legend", {}, label),
+      html(
+        "div",
+        {},
+        choices.map(([, text], index) => html("label", {}, inputs[index], html("span", {}, text))),
+      ),
+    ),
     update: (value) => inputs.forEach((input) => (input.checked = input.value === String(value))),
   };
 }

@@ -5,11 +5,18 @@ import {habit, rightToLeft, summaries} from "./readings.js";
 
 /** Names a layer's head, or what is shown instead of one. */
 export function named(layer, head) {
-  return head === "rollout" ? `Rollout up to layer ${layer + 1}` : `Layer ${layer + 1}, ${head in summaries ? summaries[head].name.toLowerCase() : `head ${head + 1}`}`;
+  return head === "rollout"
+    ? `Rollout up to layer ${layer + 1}`
+    : `Layer ${layer + 1}, ${head in summaries ? summaries[head].name.toLowerCase() : `head ${head + 1}`}`;
 }
 
 export function headGrid({data, store}) {
-  const table = html("div", {class: "heads", role: "radiogroup", "aria-label": "Layer and head", on: {keydown: pressed}});
+  const table = html("div", {
+    class: "heads",
+    role: "radiogroup",
+    "aria-label": "Layer and head",
+    on: {keydown: pressed},
+  });
   let drawn = "";
   let buttons = [];
 
@@ -27,13 +34,26 @@ export function headGrid({data, store}) {
   function draw({use, unit}) {
     const heads = [...Array(data.heads(use)).keys(), ...Object.keys(summaries)];
     const ink = colour(table);
-    const mirrored = rightToLeft(data.keys(use, unit).map(({text}) => text).join(" "));
+    const mirrored = rightToLeft(
+      data
+        .keys(use, unit)
+        .map(({text}) => text)
+        .join(" "),
+    );
     const shape = data.matrix(use, 0, 0, unit);
     buttons = [];
     table.style.setProperty("--heads", heads.length);
     table.style.setProperty("--shape", Math.min(2, Math.max(0.5, shape.columns / shape.rows)));
-    const cells = [html("span", {"aria-hidden": "true"}), ...heads.map((head) =>
-      html("span", {"aria-hidden": "true", class: head in summaries ? "column-name summary" : "column-name"}, Number.isInteger(head) ? head + 1 : head.slice(0, 4)))];
+    const cells = [
+      html("span", {"aria-hidden": "true"}),
+      ...heads.map((head) =>
+        html(
+          "span",
+          {"aria-hidden": "true", class: head in summaries ? "column-name summary" : "column-name"},
+          Number.isInteger(head) ? head + 1 : head.slice(0, 4),
+        ),
+      ),
+    ];
     for (let layer = 0; layer < data.layers(use); layer += 1) {
       cells.push(html("span", {"aria-hidden": "true", class: "row-name"}, layer + 1));
       for (const head of heads) {
@@ -41,8 +61,18 @@ export function headGrid({data, store}) {
         const canvas = html("canvas", {"aria-hidden": "true"});
         paint(canvas, pooled(matrix, 32), ink, mirrored);
         const says = `${named(layer, head)}: ${habit(matrix, use !== "cross")}`;
-        const button = html("button", {type: "button", role: "radio", title: says, "aria-label": says, class: head in summaries ? "summary" : null,
-          on: {click: () => store.set({layer, head, key: undefined})}}, canvas);
+        const button = html(
+          "button",
+          {
+            type: "button",
+            role: "radio",
+            title: says,
+            "aria-label": says,
+            class: head in summaries ? "summary" : null,
+            on: {click: () => store.set({layer, head, key: undefined})},
+          },
+          canvas,
+        );
         buttons.push({button, layer, head});
         cells.push(button);
       }

@@ -36,19 +36,52 @@ export function mount(place, inspection, options = {}) {
   const context = {data, store, options, compared: (found) => (compare = found)};
   const made = new Map();
   const shown = Object.entries(views).filter(([name]) => name !== "compare" || options.compare || options.inspect);
-  const tabs = new Map(shown.map(([name, {name: text}]) => [name, html("button", {type: "button", role: "tab", id: `inspector-tab-${name}`, "aria-controls": "inspector-panel",
-    on: {click: () => store.set({view: name})}}, text)]));
+  const tabs = new Map(
+    shown.map(([name, {name: text}]) => [
+      name,
+      html(
+        "button",
+        {
+          type: "button",
+          role: "tab",
+          id: `inspector-tab-${name}`,
+          "aria-controls": "inspector-panel",
+          on: {click: () => store.set({view: name})},
+        },
+        text,
+      ),
+    ]),
+  );
   const panel = html("div", {role: "tabpanel", id: "inspector-panel", class: "panel"});
   const problem = html("p", {class: "problem", role: "alert"});
   const [asSvg, asPng, asHtml] = [
     ["SVG", () => saveSvg(current().picture(), root, current().name())],
     ["PNG", () => savePng(current().picture(), root, current().name())],
     ["HTML", () => saveHtml({inspection, compare: compare ?? null}, "attention")],
-  ].map(([name, save]) => html("button", {type: "button", "aria-label": `Save as ${name}`, on: {click: () => attempt(save)}}, name));
+  ].map(([name, save]) =>
+    html("button", {type: "button", "aria-label": `Save as ${name}`, on: {click: () => attempt(save)}}, name),
+  );
   // What it says itself is English wherever it stands; words of the sentences have directions of their own.
-  const root = html("div", {class: "inspector", lang: "en", dir: "ltr"}, heading(inspection),
-    html("div", {class: "bar-of-tabs"}, html("div", {role: "tablist", "aria-label": "Ways to look", on: {keydown: turned}}, ...tabs.values()),
-      html("div", {class: "saves", role: "group", "aria-label": "Save"}, html("span", {"aria-hidden": "true"}, "Save"), asSvg, asPng, asHtml)), problem, panel);
+  const root = html(
+    "div",
+    {class: "inspector", lang: "en", dir: "ltr"},
+    heading(inspection),
+    html(
+      "div",
+      {class: "bar-of-tabs"},
+      html("div", {role: "tablist", "aria-label": "Ways to look", on: {keydown: turned}}, ...tabs.values()),
+      html(
+        "div",
+        {class: "saves", role: "group", "aria-label": "Save"},
+        html("span", {"aria-hidden": "true"}, "Save"),
+        asSvg,
+        asPng,
+        asHtml,
+      ),
+    ),
+    problem,
+    panel,
+  );
 
   function current() {
     const name = tabs.has(store.get().view) ? store.get().view : "attention";
@@ -121,8 +154,20 @@ export function mountPage() {
 }
 
 function heading({model, source, target, from, to}) {
-  const facts = [model.name, `${model.encoder_layers} + ${model.decoder_layers} layers`, `${model.heads} heads`, `width ${model.width}`, `${model.positions} positions`, model.weights];
-  return html("header", {class: source.text.length > 160 ? "heading long" : "heading"},
-    html("p", {class: "source", lang: from, dir: "auto"}, source.text), html("p", {class: "target", lang: to, dir: "auto"}, target.text),
-    html("p", {class: "quiet"}, facts.filter(Boolean).join(" · ")), model.note && html("p", {class: "note"}, model.note));
+  const facts = [
+    model.name,
+    `${model.encoder_layers} + ${model.decoder_layers} layers`,
+    `${model.heads} heads`,
+    `width ${model.width}`,
+    `${model.positions} positions`,
+    model.weights,
+  ];
+  return html(
+    "header",
+    {class: source.text.length > 160 ? "heading long" : "heading"},
+    html("p", {class: "source", lang: from, dir: "auto"}, source.text),
+    html("p", {class: "target", lang: to, dir: "auto"}, target.text),
+    html("p", {class: "quiet"}, facts.filter(Boolean).join(" · ")),
+    model.note && html("p", {class: "note"}, model.note),
+  );
 }

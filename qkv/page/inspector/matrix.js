@@ -10,10 +10,29 @@ export function matrixPicture({chosen, moved}) {
   const [rows, columns] = [html("div", {class: "row-labels"}), html("div", {class: "column-labels"})];
   const [band, beam, cell] = ["band", "beam", "cell"].map((name) => html("div", {class: name}));
   const tip = html("output", {class: "tip", hidden: true});
-  const field = html("div", {class: "field", on: {pointermove: hovered, pointerleave: () => point(given.query, given.key), click: picked}},
-    canvas, band, beam, cell, tip);
-  const scene = html("div", {class: "matrix", tabindex: 0, role: "application", "aria-roledescription": "attention matrix", on: {keydown: moved}},
-    html("div", {class: "corner"}), columns, rows, field);
+  const field = html(
+    "div",
+    {class: "field", on: {pointermove: hovered, pointerleave: () => point(given.query, given.key), click: picked}},
+    canvas,
+    band,
+    beam,
+    cell,
+    tip,
+  );
+  const scene = html(
+    "div",
+    {
+      class: "matrix",
+      tabindex: 0,
+      role: "application",
+      "aria-roledescription": "attention matrix",
+      on: {keydown: moved},
+    },
+    html("div", {class: "corner"}),
+    columns,
+    rows,
+    field,
+  );
   // Only what surrounds it may change the size of its cells: its own labels grow and shrink with them.
   const observer = new ResizeObserver(() => given && scene.offsetWidth !== sizedFor && size());
   let given = null;
@@ -36,8 +55,14 @@ export function matrixPicture({chosen, moved}) {
     drawnIn = ink;
     const {queries, keys, matrix, label} = given;
     mirrored = rightToLeft(keys.map(({text}) => text).join(" "));
-    const labels = (items) => items.map((item) => html("span", {class: item.special ? "special" : null, title: item.text},
-      html("bdi", {}, shortened(item.text, 16))));
+    const labels = (items) =>
+      items.map((item) =>
+        html(
+          "span",
+          {class: item.special ? "special" : null, title: item.text},
+          html("bdi", {}, shortened(item.text, 16)),
+        ),
+      );
     scene.setAttribute("aria-label", label);
     rows.replaceChildren(...labels(queries));
     columns.replaceChildren(...(mirrored ? labels(keys).reverse() : labels(keys)));
@@ -50,13 +75,19 @@ export function matrixPicture({chosen, moved}) {
     const [top, left] = [columns.offsetHeight, rows.offsetWidth];
     const {offsetTop, offsetLeft, offsetWidth: side} = cell;
     const within = (now, start, room) => Math.min(Math.max(now, start + side + 4 - room), start);
-    scene.scrollTo(within(scene.scrollLeft, offsetLeft, scene.clientWidth - left), within(scene.scrollTop, offsetTop, scene.clientHeight - top));
+    scene.scrollTo(
+      within(scene.scrollLeft, offsetLeft, scene.clientWidth - left),
+      within(scene.scrollTop, offsetTop, scene.clientHeight - top),
+    );
   }
 
   function size() {
     sizedFor = scene.offsetWidth;
     const room = (scene.clientWidth - rows.offsetWidth - 8) / given.keys.length;
-    scene.style.setProperty("--cell", `${Math.max(given.keys.length > 30 ? 14 : 20, Math.min(32, Math.floor(room)))}px`);
+    scene.style.setProperty(
+      "--cell",
+      `${Math.max(given.keys.length > 30 ? 14 : 20, Math.min(32, Math.floor(room)))}px`,
+    );
     scene.style.setProperty("--rows", given.queries.length);
     scene.style.setProperty("--columns", given.keys.length);
   }
@@ -65,7 +96,10 @@ export function matrixPicture({chosen, moved}) {
     const box = canvas.getBoundingClientRect();
     const within = (share, count) => Math.min(count - 1, Math.max(0, Math.floor(share * count)));
     const across = within((event.clientX - box.left) / box.width, given.keys.length);
-    return [within((event.clientY - box.top) / box.height, given.queries.length), mirrored ? given.keys.length - 1 - across : across];
+    return [
+      within((event.clientY - box.top) / box.height, given.queries.length),
+      mirrored ? given.keys.length - 1 - across : across,
+    ];
   }
 
   function hovered(event) {
@@ -86,7 +120,12 @@ export function matrixPicture({chosen, moved}) {
     columns.childNodes.forEach((label, at) => label.classList.toggle("on", at === across));
     tip.hidden = true;
     tip.classList.toggle("far", across > given.keys.length / 2);
-    tip.replaceChildren(html("bdi", {}, given.queries[query].text), " → ", html("bdi", {}, given.keys[key].text), ` ${percent(given.matrix.values[query * given.matrix.columns + key])}`);
+    tip.replaceChildren(
+      html("bdi", {}, given.queries[query].text),
+      " → ",
+      html("bdi", {}, given.keys[key].text),
+      ` ${percent(given.matrix.values[query * given.matrix.columns + key])}`,
+    );
   }
 
   /** The same as SVG, with squares as shapes: for papers. */
@@ -97,12 +136,38 @@ export function matrixPicture({chosen, moved}) {
     const squares = [];
     matrix.values.forEach((weight, at) => {
       const [query, key] = [Math.floor(at / keys.length), at % keys.length];
-      if (weight >= 0.002) squares.push(svg("rect", {x: x(key), y: margin + side * query, width: side, height: side, class: "fill", opacity: strength(weight).toFixed(3)}));
+      if (weight >= 0.002)
+        squares.push(
+          svg("rect", {
+            x: x(key),
+            y: margin + side * query,
+            width: side,
+            height: side,
+            class: "fill",
+            opacity: strength(weight).toFixed(3),
+          }),
+        );
     });
     const [width, height] = [margin + side * keys.length + 60, margin + side * queries.length + 10];
-    return svg("svg", {width, height, viewBox: `0 0 ${width} ${height}`}, squares,
-      queries.map(({text}, at) => svg("text", {x: margin - 8, y: margin + side * (at + 0.5), dy: "0.35em", "text-anchor": "end"}, shortened(text, 14))),
-      keys.map(({text}, at) => svg("text", {transform: `translate(${x(at) + side / 2} ${margin - 8}) rotate(-60)`, dy: "0.35em"}, shortened(text, 14))));
+    return svg(
+      "svg",
+      {width, height, viewBox: `0 0 ${width} ${height}`},
+      squares,
+      queries.map(({text}, at) =>
+        svg(
+          "text",
+          {x: margin - 8, y: margin + side * (at + 0.5), dy: "0.35em", "text-anchor": "end"},
+          shortened(text, 14),
+        ),
+      ),
+      keys.map(({text}, at) =>
+        svg(
+          "text",
+          {transform: `translate(${x(at) + side / 2} ${margin - 8}) rotate(-60)`, dy: "0.35em"},
+          shortened(text, 14),
+        ),
+      ),
+    );
   }
 
   return {element: scene, update, picture};

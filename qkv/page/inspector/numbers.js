@@ -26,7 +26,11 @@ export function tensor({shape, data}) {
     shape,
     matrix(...leading) {
       const place = leading.reduce((sum, index, dimension) => sum * shape[dimension] + index, 0);
-      return {rows, columns, values: Float32Array.from(bits.subarray(place * rows * columns, (place + 1) * rows * columns), half)};
+      return {
+        rows,
+        columns,
+        values: Float32Array.from(bits.subarray(place * rows * columns, (place + 1) * rows * columns), half),
+      };
     },
   };
 }
@@ -70,7 +74,9 @@ export function largest(numbers) {
 
 /** The places of the `count` largest numbers, largest first. */
 export function strongest(numbers, count) {
-  return Array.from(numbers.keys()).sort((one, other) => numbers[other] - numbers[one]).slice(0, count);
+  return Array.from(numbers.keys())
+    .sort((one, other) => numbers[other] - numbers[one])
+    .slice(0, count);
 }
 
 /** 0.431 as "43 %", 0.0312 as "3.1 %", never broken across lines. */

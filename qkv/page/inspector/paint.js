@@ -6,7 +6,10 @@ export const strength = (weight) => Math.sqrt(Math.min(1, Math.max(0, weight)));
 
 /** The colour that style gives an element, as [red, green, blue]; canvases cannot read custom properties. */
 export function colour(styled, property = "color") {
-  return getComputedStyle(styled)[property].match(/[\d.]+/g).slice(0, 3).map(Number);
+  return getComputedStyle(styled)
+    [property].match(/[\d.]+/g)
+    .slice(0, 3)
+    .map(Number);
 }
 
 /** One pixel a number; style scales the canvas without smoothing, so that any length costs little. */
@@ -18,7 +21,10 @@ function painted(canvas, {rows, columns, values}, ink, mirrored = false) {
   for (let at = 0; at < values.length; at += 1) {
     const across = at % columns;
     const [[red, green, blue], alpha] = ink(values[at]);
-    pixels.setUint32(4 * (mirrored ? at - across + columns - 1 - across : at), (red << 24) | (green << 16) | (blue << 8) | (255 * alpha));
+    pixels.setUint32(
+      4 * (mirrored ? at - across + columns - 1 - across : at),
+      (red << 24) | (green << 16) | (blue << 8) | (255 * alpha),
+    );
   }
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
@@ -51,8 +57,25 @@ export const chartWidth = () => Math.max(320, Math.min(720, innerWidth - 40));
 /** What the colours mean. */
 export function legend() {
   const ticks = [0, 0.05, 0.25, 0.5, 1];
-  return html("figure", {class: "legend"}, html("figcaption", {}, "Share of attention"),
-    svg("svg", {viewBox: "0 0 236 30", width: 236, height: 30, role: "img", "aria-label": "Colour scale from 0 to 100 %: stronger colour, larger share"},
-      Array.from({length: 40}, (_, at) => svg("rect", {x: 14 + at * 5, y: 0, width: 5.2, height: 10, class: "fill", opacity: (at + 0.5) / 40})),
-      ticks.map((tick) => svg("text", {x: 14 + 200 * strength(tick), y: 25, "text-anchor": "middle"}, `${100 * tick} %`))));
+  return html(
+    "figure",
+    {class: "legend"},
+    html("figcaption", {}, "Share of attention"),
+    svg(
+      "svg",
+      {
+        viewBox: "0 0 236 30",
+        width: 236,
+        height: 30,
+        role: "img",
+        "aria-label": "Colour scale from 0 to 100 %: stronger colour, larger share",
+      },
+      Array.from({length: 40}, (_, at) =>
+        svg("rect", {x: 14 + at * 5, y: 0, width: 5.2, height: 10, class: "fill", opacity: (at + 0.5) / 40}),
+      ),
+      ticks.map((tick) =>
+        svg("text", {x: 14 + 200 * strength(tick), y: 25, "text-anchor": "middle"}, `${100 * tick} %`),
+      ),
+    ),
+  );
 }

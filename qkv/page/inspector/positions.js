@@ -1,6 +1,6 @@
 /** How the model knows where a token stands (section 3.5), and how far the chosen head looks. */
-import {headControls} from "./attention.js";
-import {html, svg, word} from "./elements.js";
+import {headControls} from "./controls.js";
+import {html, svg, visible, word} from "./elements.js";
 import {named} from "./grid.js";
 import {angle, decimal, filled, percent} from "./numbers.js";
 import {chartWidth, colour, paintSigned} from "./paint.js";
@@ -10,13 +10,15 @@ const kinds = {
   sinusoidal: {
     says: "To each token's embedding the model adds a pattern of waves that is its position's alone: each pair of dimensions is the sine and the cosine of one wave, from short to very long.",
     width: (model) => model.width,
-    written: (position, pair, width) => `sin(${position} / 10000^(${2 * pair}/${width})) = ${decimal(Math.sin(angle(position, pair, width)), 3)},  cos(…) = ${decimal(Math.cos(angle(position, pair, width)), 3)}`,
+    written: (position, pair, width) =>
+      `sin(${position} / 10000^(${2 * pair}/${width})) = ${decimal(Math.sin(angle(position, pair, width)), 3)},  cos(…) = ${decimal(Math.cos(angle(position, pair, width)), 3)}`,
     alike: "Product of two positions' patterns, divided by that of a position with itself",
   },
   rotary: {
     says: "In self-attention, each pair of dimensions of a query and of a key is turned by an angle that grows with its position. Turned alike, they cancel: a score sees only how far apart two tokens are.",
     width: (model) => model.key_width,
-    written: (position, pair, width) => `turned by ${position} / 10000^(${2 * pair}/${width}) = ${decimal(angle(position, pair, width), 3)} radians = ${decimal(((angle(position, pair, width) * 180) / Math.PI) % 360, 0)}°`,
+    written: (position, pair, width) =>
+      `turned by ${position} / 10000^(${2 * pair}/${width}) = ${decimal(angle(position, pair, width), 3)} radians = ${decimal(((angle(position, pair, width) * 180) / Math.PI) % 360, 0)}°`,
     alike: "Score of a query and a key that differ in nothing but position, divided by that at the same position",
   },
 };
@@ -28,15 +30,36 @@ export function positionsView(context) {
   const controls = headControls(context, true);
   const far = html("section", {class: "step"});
   const pattern = kind ? patterns(kind, kind.width(model), source.tokens) : learned();
-  const element = html("div", {class: "positions"}, pattern.element, html("div", {class: "toolbar"}, controls.elements), far);
+  const element = html(
+    "div",
+    {class: "positions"},
+    pattern.element,
+    html("div", {class: "toolbar"}, controls.elements),
+    far,
+  );
 
   function update(state) {
     controls.update(state);
     pattern.repaint();
-    far.replaceChildren(html("h2", {}, "How far this head looks"), ...(state.use === "cross"
-      ? [html("p", {}, "Encoder-decoder attention joins two sentences: distance means nothing there. Choose the encoder or the decoder.")]
-      : [html("p", {}, `${uses[state.use].long}, ${named(state.layer, state.head).toLowerCase()}: the mean share that goes to the token so many places before or after.`),
-        distances(data.matrix(state.use, state.layer, state.head, "tokens"))]));
+    far.replaceChildren(
+      html("h2", {}, "How far this head looks"),
+      ...(state.use === "cross"
+        ? [
+            html(
+              "p",
+              {},
+              "Encoder-decoder attention joins two sentences: distance means nothing there. Choose the encoder or the decoder.",
+            ),
+          ]
+        : [
+            html(
+              "p",
+              {},
+              `${uses[state.use].long}, ${named(state.layer, state.head).toLowerCase()}: the mean share that goes to the token so many places before or after.`,
+            ),
+            distances(data.matrix(state.use, state.layer, state.head, "tokens")),
+          ]),
+    );
   }
 
   return {element, update, picture: () => element.querySelector("svg"), name: () => "positions"};
@@ -45,7 +68,11 @@ export function positionsView(context) {
 function patterns(kind, width, tokens) {
   const pairs = width / 2;
   const count = Math.max(tokens.length, 24);
-  const canvas = html("canvas", {class: "pattern", role: "img", "aria-label": `Sine and cosine of ${count} positions, a row each, in ${width} dimensions, a column each`});
+  const canvas = html("canvas", {
+    class: "pattern",
+    role: "img",
+    "aria-label": `Sine and cosine of ${count} positions, a row each, in ${width} dimensions, a column each`,
+  });
   const position = range("Position", tokens.length - 1, Math.min(3, tokens.length - 1));
   const pair = range("Pair of dimensions", pairs - 1, Math.min(4, pairs - 1));
   const says = html("p", {class: "result", "aria-live": "polite"});
@@ -63,41 +90,99 @@ function patterns(kind, width, tokens) {
       for (let one = 0; one < pairs; one += 1) total += Math.cos(angle(at, one, width) - angle(other, one, width));
       return total / pairs;
     });
-    says.replaceChildren(word(tokens[at].text.replaceAll("▁", "")), `  ${kind.written(at, which, width)}`);
+    says.replaceChildren(word(visible(tokens[at].text)), `  ${kind.written(at, which, width)}`);
     charts.replaceChildren(
-      curve(`Pair ${which}: sine (full) and cosine (dashed) by position`, count, at, [(x) => Math.sin(angle(x, which, width)), (x) => Math.cos(angle(x, which, width))]),
-      curve(`${kind.alike}, by position`, count, at, [(x) => alike[Math.round(x)]], 1));
+      curve(`Pair ${which}: sine (full) and cosine (dashed) by position`, count, at, [
+        (x) => Math.sin(angle(x, which, width)),
+        (x) => Math.cos(angle(x, which, width)),
+      ]),
+      curve(`${kind.alike}, by position`, count, at, [(x) => alike[Math.round(x)]], 1),
+    );
   }
 
   for (const each of [position, pair]) each.input.addEventListener("input", show);
   show();
-  const element = html("section", {class: "step"}, html("h2", {}, "Positions"), html("p", {}, kind.says),
-    html("figure", {class: "chart"}, canvas, html("figcaption", {}, `Row: position 0 to ${count - 1}. Column: dimension 1 to ${width}. Accent: above zero, grey: below.`)),
-    html("div", {class: "toolbar"}, position.element, pair.element), says, charts);
+  const element = html(
+    "section",
+    {class: "step"},
+    html("h2", {}, "Positions"),
+    html("p", {}, kind.says),
+    html(
+      "figure",
+      {class: "chart"},
+      canvas,
+      html(
+        "figcaption",
+        {},
+        `Row: position 0 to ${count - 1}. Column: dimension 1 to ${width}. Accent: above zero, grey: below.`,
+      ),
+    ),
+    html("div", {class: "toolbar"}, position.element, pair.element),
+    says,
+    charts,
+  );
   return {element, repaint};
 }
 
 function learned() {
-  return {repaint() {}, element: html("section", {class: "step"}, html("h2", {}, "Learned positions"),
-    html("p", {}, "This model learned a vector for each position. It is added to the token's embedding; what the heads make of it is seen below."))};
+  return {
+    repaint() {},
+    element: html(
+      "section",
+      {class: "step"},
+      html("h2", {}, "Learned positions"),
+      html(
+        "p",
+        {},
+        "This model learned a vector for each position. It is added to the token's embedding; what the heads make of it is seen below.",
+      ),
+    ),
+  };
 }
 
 function range(label, max, value) {
   const shown = html("output", {}, value);
-  const input = html("input", {type: "range", min: 0, max, value, on: {input: () => (shown.textContent = input.value)}});
-  return {input, value: () => Number(input.value), element: html("label", {class: "range"}, html("span", {}, label, " ", shown), input)};
+  const input = html("input", {
+    type: "range",
+    min: 0,
+    max,
+    value,
+    on: {input: () => (shown.textContent = input.value)},
+  });
+  return {
+    input,
+    value: () => Number(input.value),
+    element: html("label", {class: "range"}, html("span", {}, label, " ", shown), input),
+  };
 }
 
 function curve(caption, count, marked, functions, step = 0.1) {
   const [width, height] = [360, 130];
   const x = (at) => 34 + (at / (count - 1)) * (width - 44);
   const y = (value) => 60 - 48 * value;
-  const path = (of) => Array.from({length: Math.floor((count - 1) / step) + 1}, (_, at) => `${at ? "L" : "M"}${x(at * step).toFixed(1)} ${y(of(at * step)).toFixed(1)}`).join("");
-  return html("figure", {class: "chart"}, svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": caption},
-    [1, 0, -1].map((tick) => [svg("line", {x1: 34, x2: width, y1: y(tick), y2: y(tick), class: "rule"}), svg("text", {x: 28, y: y(tick), dy: "0.35em", "text-anchor": "end"}, decimal(tick, 0))]),
-    [0, Math.floor(count / 2), count - 1].map((tick) => svg("text", {x: x(tick), y: 126, "text-anchor": "middle"}, tick)),
-    functions.map((of, at) => svg("path", {d: path(of), class: "curve", "stroke-dasharray": at ? "4 4" : null})),
-    functions.map((of) => svg("circle", {cx: x(marked), cy: y(of(marked)), r: 4, class: "fill"}))), html("figcaption", {}, caption));
+  const path = (of) =>
+    Array.from(
+      {length: Math.floor((count - 1) / step) + 1},
+      (_, at) => `${at ? "L" : "M"}${x(at * step).toFixed(1)} ${y(of(at * step)).toFixed(1)}`,
+    ).join("");
+  return html(
+    "figure",
+    {class: "chart"},
+    svg(
+      "svg",
+      {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": caption},
+      [1, 0, -1].map((tick) => [
+        svg("line", {x1: 34, x2: width, y1: y(tick), y2: y(tick), class: "rule"}),
+        svg("text", {x: 28, y: y(tick), dy: "0.35em", "text-anchor": "end"}, decimal(tick, 0)),
+      ]),
+      [0, Math.floor(count / 2), count - 1].map((tick) =>
+        svg("text", {x: x(tick), y: 126, "text-anchor": "middle"}, tick),
+      ),
+      functions.map((of, at) => svg("path", {d: path(of), class: "curve", "stroke-dasharray": at ? "4 4" : null})),
+      functions.map((of) => svg("circle", {cx: x(marked), cy: y(of(marked)), r: 4, class: "fill"})),
+    ),
+    html("figcaption", {}, caption),
+  );
 }
 
 /** Mean weight by distance; each distance is averaged over the rows where it lies inside the sentence. */
@@ -115,10 +200,33 @@ function distances(matrix) {
   const most = Math.max(...shares, 0.01);
   const each = (width - 60) / shares.length;
   const y = (share) => 150 - (130 * share) / most;
-  return html("figure", {class: "chart"}, svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img",
-    "aria-label": `Mean share by distance: ${shares.map((share, at) => `${at - reach}: ${percent(share)}`).join(", ")}`},
-    [0, most / 2, most].map((tick) => [svg("line", {x1: 54, x2: width, y1: y(tick), y2: y(tick), class: "rule"}), svg("text", {x: 48, y: y(tick), dy: "0.35em", "text-anchor": "end"}, percent(tick))]),
-    shares.map((share, at) => [svg("rect", {x: 58 + at * each, width: each - 4, y: y(share), height: 150 - y(share), class: "fill"}, svg("title", {}, percent(share))),
-      svg("text", {x: 56 + (at + 0.5) * each, y: 168, "text-anchor": "middle"}, at === reach ? "itself" : decimal(at - reach, 0))])),
-  html("figcaption", {}, "Distance in tokens: before (−) or after"));
+  return html(
+    "figure",
+    {class: "chart"},
+    svg(
+      "svg",
+      {
+        viewBox: `0 0 ${width} ${height}`,
+        role: "img",
+        "aria-label": `Mean share by distance: ${shares.map((share, at) => `${at - reach}: ${percent(share)}`).join(", ")}`,
+      },
+      [0, most / 2, most].map((tick) => [
+        svg("line", {x1: 54, x2: width, y1: y(tick), y2: y(tick), class: "rule"}),
+        svg("text", {x: 48, y: y(tick), dy: "0.35em", "text-anchor": "end"}, percent(tick)),
+      ]),
+      shares.map((share, at) => [
+        svg(
+          "rect",
+          {x: 58 + at * each, width: each - 4, y: y(share), height: 150 - y(share), class: "fill"},
+          svg("title", {}, percent(share)),
+        ),
+        svg(
+          "text",
+          {x: 56 + (at + 0.5) * each, y: 168, "text-anchor": "middle"},
+          at === reach ? "itself" : decimal(at - reach, 0),
+        ),
+      ]),
+    ),
+    html("figcaption", {}, "Distance in tokens: before (−) or after"),
+  );
 }

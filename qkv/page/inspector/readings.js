@@ -1,9 +1,14 @@
 /** What one reads off an inspection: its tokens as rows and columns, merged to words, and attention over heads and layers. */
+import {visible} from "./elements.js";
 import {column, filled, product, row, sum, tensor} from "./numbers.js";
 
 export const uses = {
   encoder: {name: "Encoder", long: "Encoder self-attention", says: "Words of the source look at each other."},
-  decoder: {name: "Decoder", long: "Decoder self-attention", says: "Each word that was written looks back at those before it."},
+  decoder: {
+    name: "Decoder",
+    long: "Decoder self-attention",
+    says: "Each word that was written looks back at those before it.",
+  },
   cross: {name: "Cross", long: "Encoder-decoder attention", says: "Each word, as it is written, looks at the source."},
 };
 
@@ -11,11 +16,16 @@ export const uses = {
 export const summaries = {
   mean: {name: "Mean of heads", says: "Each share is the mean over all heads of the layer."},
   max: {name: "Maximum of heads", says: "Each share is the largest that any head of the layer gives."},
-  rollout: {name: "Rollout", says: "Means of heads, multiplied through all layers up to this one; half of each layer is what passes it by (the residual connection)."},
+  rollout: {
+    name: "Rollout",
+    says: "Means of heads, multiplied through all layers up to this one; half of each layer is what passes it by (the residual connection).",
+  },
 };
 
 export function reading(inspection) {
-  const tensors = Object.fromEntries(Object.entries(inspection.attention).map(([use, packed]) => [use, tensor(packed)]));
+  const tensors = Object.fromEntries(
+    Object.entries(inspection.attention).map(([use, packed]) => [use, tensor(packed)]),
+  );
   const known = new Map();
 
   function kept(key, make) {
@@ -25,7 +35,10 @@ export function reading(inspection) {
 
   const {source, target} = inspection;
   // The decoder reads what was written one step before.
-  const read = {tokens: inspection.read.tokens.map(({text}, at) => ({text, word: target.tokens[at - 1]?.word ?? null})), words: target.words};
+  const read = {
+    tokens: inspection.read.tokens.map(({text}, at) => ({text, word: target.tokens[at - 1]?.word ?? null})),
+    words: target.words,
+  };
   // A row of cross attention is drawn as the token that is written there, not as the one before it that is read.
   const sides = {
     encoder: [source, source],
@@ -68,10 +81,17 @@ export function reading(inspection) {
     for (let at = 0; at <= layer; at += 1) {
       const before = product(withResidual(looks("decoder", at)), stream);
       const looked = product(looks("cross", at), memory);
-      stream = filled(stream.rows, stream.columns, (from, to) =>
-        (before.values[from * stream.columns + to] + looked.values[from * stream.columns + to]) / 2);
+      stream = filled(
+        stream.rows,
+        stream.columns,
+        (from, to) => (before.values[from * stream.columns + to] + looked.values[from * stream.columns + to]) / 2,
+      );
     }
-    return filled(stream.rows, stream.columns, (from, to) => stream.values[from * stream.columns + to] / (sum(row(stream, from)) || 1));
+    return filled(
+      stream.rows,
+      stream.columns,
+      (from, to) => stream.values[from * stream.columns + to] / (sum(row(stream, from)) || 1),
+    );
   }
 
   return {
@@ -87,13 +107,14 @@ export function reading(inspection) {
       const words = (matrix) => overWords(matrix, items(use, 0, unit), items(use, 1, unit));
       // The maximum of sums is what a head gives to a word; the sum of maxima would be more than any head gives.
       return kept(`words ${use} ${layer} ${head}`, () =>
-        head === "max" ? overHeads(heads(use, layer).map(words), max) : words(whole));
+        head === "max" ? overHeads(heads(use, layer).map(words), max) : words(whole),
+      );
     },
   };
 }
 
 function item(token, start, end, text = token.text) {
-  return {text: text.replaceAll("▁", " ").trim() || "␣", start, end, word: token.word, special: token.word === null};
+  return {text: visible(text), start, end, word: token.word, special: token.word === null};
 }
 
 /** Neighbouring tokens of one word become one item; ends and tags stay, because attention often rests on them. */
@@ -123,14 +144,21 @@ function overHeads(heads, join) {
 }
 
 function withResidual(matrix) {
-  return filled(matrix.rows, matrix.columns, (from, to) => (matrix.values[from * matrix.columns + to] + (from === to)) / 2);
+  return filled(
+    matrix.rows,
+    matrix.columns,
+    (from, to) => (matrix.values[from * matrix.columns + to] + (from === to)) / 2,
+  );
 }
 
 /** In a few words, what a head does with this sentence. */
 export function habit(matrix, self) {
   const {rows, columns} = matrix;
   const along = (offset) => sum(Array.from({length: rows}, (_, at) => row(matrix, at)[at + offset] ?? 0)) / rows;
-  const shares = [["on the last token", sum(column(matrix, columns - 1)) / rows], ["on the first token", sum(column(matrix, 0)) / rows]];
+  const shares = [
+    ["on the last token", sum(column(matrix, columns - 1)) / rows],
+    ["on the first token", sum(column(matrix, 0)) / rows],
+  ];
   if (self) shares.push(["on itself", along(0)], ["on the one before", along(-1)], ["on the one after", along(1)]);
   const [says, share] = shares.reduce((best, other) => (other[1] > best[1] ? other : best));
   if (share > 0.4) return `mostly ${says}`;

@@ -1,7 +1,19 @@
 /** What is on view as a file: SVG, PNG, or the whole inspector as one page that needs nothing else. */
 import {html, svg} from "./elements.js";
 
-const copied = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-family", "font-size", "font-weight", "display"];
+const copied = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "opacity",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "display",
+];
 
 /** A copy of a drawing that carries its own style and background. */
 export function standalone(drawing, home) {
@@ -10,7 +22,10 @@ export function standalone(drawing, home) {
   const shelf = html("div", {class: "shelf"}, outside ? drawing : null);
   home.append(shelf);
   const copy = drawing.cloneNode(true);
-  const [from, to] = [[drawing, ...drawing.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
+  const [from, to] = [
+    [drawing, ...drawing.querySelectorAll("*")],
+    [copy, ...copy.querySelectorAll("*")],
+  ];
   from.forEach((each, at) => {
     const style = getComputedStyle(each);
     for (const property of copied) to[at].setAttribute(property, style.getPropertyValue(property));
@@ -57,7 +72,11 @@ function copyOfPage(written) {
 }
 
 async function newPage(title, data) {
-  const [shell, style, script] = await Promise.all([fetched("shell.html"), fetched("inspector.css"), joined("main.js")]);
+  const [shell, style, script] = await Promise.all([
+    fetched("shell.html"),
+    fetched("inspector.css"),
+    joined("main.js"),
+  ]);
   const parts = {title: title.replaceAll("&", "&amp;").replaceAll("<", "&lt;"), style, script, data};
   return shell.replace(/\{\{(\w+)\}\}/g, (_, part) => parts[part]);
 }

@@ -1,62 +1,56 @@
-/** The beam search as a tree: a column for each step, the best at the top, and why the others were dropped. */
-import {html, scrolled, svg, word} from "./elements.js";
-import {shortened} from "./lines.js";
+/** The beam search: its tree, how far each hypothesis came, and why the others were dropped. */
+import {html, line, scrolled, table, word} from "./elements.js";
 import {decimal} from "./numbers.js";
+import {laidOut, tokenOf, treePicture} from "./tree.js";
 
-const [wide, tall, margin] = [104, 34, 30];
-
-const states = {chosen: "on the way to the translation", kept: "kept", finished: "a finished translation", dropped: "dropped"};
+const states = {
+  chosen: "on the way to the translation",
+  kept: "kept",
+  finished: "a finished translation",
+  dropped: "dropped",
+};
 
 export function searchView({data}) {
   const {search} = data.inspection;
-  if (!search || search.nodes.length === 0) return {element: html("p", {}, "This inspection carries no search."), update() {}};
+  if (search === null) return {element: html("p", {}, "This inspection carries no search."), update() {}};
   const nodes = laidOut(search.nodes);
   const byId = new Map(nodes.map((node) => [node.id, node]));
-  const [steps, lanes] = [Math.max(...nodes.map(({step}) => step)), Math.max(...nodes.map(({lane}) => lane)) + 1];
-  const [width, height] = [(steps + 1) * wide + margin, lanes * tall + 2 * margin];
-  const x = ({step}) => step * wide + margin;
-  const y = ({lane}) => lane * tall + 2 * margin;
   const told = html("div", {class: "told", "aria-live": "polite"});
-  const edges = new Map();
-  const marks = new Map();
-  const hideDropped = html("input", {type: "checkbox", on: {change: () => drawing.classList.toggle("no-dropped", hideDropped.checked)}});
-
-  for (const node of nodes) {
-    const parent = byId.get(node.parent);
-    if (parent && node !== parent) {
-      const [from, to] = [x(parent) + 70, x(node) - 4];
-      edges.set(node.id, svg("path", {class: `edge ${node.state}`, d: `M${from} ${y(parent)}C${(from + to) / 2} ${y(parent)} ${(from + to) / 2} ${y(node)} ${to} ${y(node)}`}));
-    }
-    marks.set(node.id, svg("g", {class: `node ${node.state}`, transform: `translate(${x(node)} ${y(node)})`, on: {click: () => tell(node)}},
-      svg("title", {}, `${plainToken(node)} ${decimal(node.score)}: ${node.why ?? states[node.state]}`),
-      svg("rect", {x: -4, y: -14, width: 76, height: 28, rx: 5}),
-      svg("text", {y: -1}, shortened(plainToken(node), 10)), node.step > 0 && svg("text", {y: 10, class: "value"}, decimal(node.score))));
-  }
-  const drawing = svg("svg", {width, height, viewBox: `0 0 ${width} ${height}`, class: "tree", role: "img", "aria-label": `Beam search with ${search.beam} hypotheses over ${steps} steps; the buttons of each step below tell the same`},
-    Array.from({length: steps}, (_, at) => svg("text", {x: x({step: at + 1}), y: 18, class: "heading"}, `step ${at + 1}`)), ...edges.values(), ...marks.values());
-  const scene = html("div", {class: "scroll tree-scene", tabindex: 0, role: "application", "aria-roledescription": "beam search tree", "aria-label": "Beam search; arrow keys walk the tree", on: {keydown: walked}}, drawing);
-  let now = nodes.find(({state, step}) => state === "chosen" && step === 1) ?? nodes[0];
+  const tree = treePicture(nodes, `Beam search with ${search.beam} hypotheses; what was dropped is listed below`, tell);
+  const hide = html("input", {
+    type: "checkbox",
+    on: {change: () => tree.element.classList.toggle("no-dropped", hide.checked)},
+  });
+  const scene = html(
+    "div",
+    {
+      class: "scroll tree-scene",
+      tabindex: 0,
+      role: "application",
+      "aria-roledescription": "beam search tree",
+      "aria-label": "Beam search; arrow keys walk the tree",
+      on: {keydown: walked},
+    },
+    tree.element,
+  );
+  let now = null;
 
   function tell(node) {
     now = node;
     const path = [];
-    for (let at = node; at && at.step > 0; at = byId.get(at.parent)) path.unshift(at);
-    const on = new Set(path.map(({id}) => id));
-    for (const [id, edge] of edges) edge.classList.toggle("on", on.has(id));
-    for (const [id, mark] of marks) mark.classList.toggle("on", id === node.id);
-    const sentence = path.map(({token}) => token).join("").replaceAll("▁", " ").trim();
-    told.replaceChildren(html("p", {class: "sentence"}, word(sentence || "(nothing written yet)", "bdi")),
-      html("p", {}, html("b", {class: `tag ${node.state}`}, states[node.state]), node.why && node.why !== states[node.state] ? ` ${node.why}.` : "",
-        node.step > 0 && ` Log probability ${decimal(node.log_probability, 3)}, score with length penalty ${search.length_penalty}: ${decimal(node.score, 3)}.`));
+    for (let at = node; at.step > 0; at = byId.get(at.parent)) path.unshift(at);
+    tree.light(path);
+    told.replaceChildren(...inWords(node, path, search));
   }
 
   function walked(event) {
-    const shown = nodes.filter(({state}) => !(hideDropped.checked && state === "dropped"));
-    const beside = (by) => shown.filter(({step}) => step === now.step).sort((one, other) => one.lane - other.lane)
-      .find((node, at, all) => all[at - by] === now);
+    const shown = nodes
+      .filter(({state}) => !(hide.checked && state === "dropped"))
+      .sort((one, other) => one.lane - other.lane);
+    const beside = (by) => shown.filter(({step}) => step === now.step).find((_, at, all) => all[at - by] === now);
     const next = {
       ArrowLeft: () => byId.get(now.parent),
-      ArrowRight: () => shown.filter(({parent, step}) => parent === now.id && step > now.step).sort((one, other) => one.lane - other.lane)[0],
+      ArrowRight: () => shown.find(({parent}) => parent === now.id),
       ArrowDown: () => beside(1),
       ArrowUp: () => beside(-1),
     }[event.key];
@@ -65,27 +59,52 @@ export function searchView({data}) {
     const found = next();
     if (!found) return;
     tell(found);
-    scene.scrollTo({left: x(found) - scene.clientWidth / 2});
+    scene.scrollTo({left: tree.across(found) - scene.clientWidth / 2});
   }
 
-  tell(now);
-  const dropped = nodes.filter(({state}) => state === "dropped");
-  const element = html("div", {class: "search"},
-    html("p", {}, `At each step every hypothesis is continued by its most probable tokens, and the best ${search.beam} of all are kept. Each column is a step, the best at the top; numbers are scores (log probability, with a length penalty of ${search.length_penalty}).`),
-    html("div", {class: "toolbar"}, html("label", {class: "check-box"}, hideDropped, " Hide what was dropped"),
-      html("ul", {class: "key"}, Object.entries(states).map(([state, says]) => html("li", {class: `tag ${state}`}, says)))),
-    scene, told,
-    html("details", {class: "as-text"}, html("summary", {}, `What was dropped, and why (${dropped.length})`), scrolled("What was dropped", html("table", {},
-      html("thead", {}, html("tr", {}, ["Step", "Token", "Score", "Why"].map((name) => html("th", {scope: "col"}, name)))),
-      html("tbody", {}, dropped.map((node) => html("tr", {}, html("td", {}, node.step), html("th", {scope: "row"}, word(plainToken(node), "bdi")), html("td", {}, decimal(node.score, 3)), html("td", {}, node.why))))))));
-  return {element, update() {}, picture: () => drawing, name: () => "beam-search"};
+  tell(nodes.find(({state, step}) => state === "chosen" && step === 1) ?? nodes[0]);
+  const about =
+    `At each step every hypothesis is continued by its most probable tokens, and the best ${search.beam} of all are kept. ` +
+    "Each column is a step, the best at the top; numbers are scores " +
+    `(log probability, with a length penalty of ${search.length_penalty}).`;
+  const tags = Object.entries(states).map(([state, says]) => html("li", {class: `tag ${state}`}, says));
+  const element = html(
+    "div",
+    {class: "search"},
+    html("p", {}, about),
+    html(
+      "div",
+      {class: "toolbar"},
+      html("label", {}, hide, " Hide what was dropped"),
+      html("ul", {class: "key"}, tags),
+    ),
+    scene,
+    told,
+    dropped(nodes.filter(({state}) => state === "dropped")),
+  );
+  return {element, update() {}, picture: () => tree.element, name: () => "beam-search"};
 }
 
-const plainToken = ({token}) => (token ?? "begin").replaceAll("▁", " ").trim() || "␣";
+function inWords(node, path, {length_penalty: penalty}) {
+  const sentence = path
+    .map(({token}) => token)
+    .join("")
+    .replaceAll("▁", " ")
+    .trim();
+  const why = node.why === states[node.state] ? "" : ` ${node.why}.`;
+  const scores = `Log probability ${decimal(node.log_probability, 3)}, score with length penalty ${penalty}: ${decimal(node.score, 3)}.`;
+  return [
+    html("p", {class: "sentence"}, word(sentence || "(nothing written yet)", "bdi")),
+    html("p", {}, html("b", {class: `tag ${node.state}`}, states[node.state]), why, node.step > 0 && ` ${scores}`),
+  ];
+}
 
-/** Lanes by score within a step, what was dropped below what was kept. */
-function laidOut(nodes) {
-  const steps = Map.groupBy(nodes, ({step}) => step);
-  const rank = ({state, score}) => (state === "dropped" ? 1e6 : 0) - score;
-  return [...steps.values()].flatMap((group) => [...group].sort((one, other) => rank(one) - rank(other)).map((node, lane) => ({...node, lane})));
+function dropped(nodes) {
+  const lines = nodes.map((node) => line([node.step, tokenOf(node), decimal(node.score, 3), node.why], {}, 1));
+  return html(
+    "details",
+    {class: "as-text"},
+    html("summary", {}, `What was dropped, and why (${nodes.length})`),
+    scrolled("What was dropped", table(["Step", "Token", "Score", "Why"], lines)),
+  );
 }

@@ -8,7 +8,9 @@ const prefix = "i.";
 export const fragment = {
   read() {
     const all = new URLSearchParams(location.hash.slice(1));
-    return Object.fromEntries([...all].filter(([key]) => key.startsWith(prefix)).map(([key, value]) => [key.slice(prefix.length), value]));
+    return Object.fromEntries(
+      [...all].filter(([key]) => key.startsWith(prefix)).map(([key, value]) => [key.slice(prefix.length), value]),
+    );
   },
   write(values) {
     if (location.protocol === "about:") return;
@@ -26,7 +28,16 @@ export function createStore(data, backing) {
     get: () => values,
     set(change) {
       // Places of tokens, layers and heads mean nothing in another use.
-      const kept = change.use && change.use !== values.use ? {...values, layer: undefined, head: values.head in summaries ? values.head : undefined, query: undefined, key: undefined} : values;
+      const kept =
+        change.use && change.use !== values.use
+          ? {
+              ...values,
+              layer: undefined,
+              head: values.head in summaries ? values.head : undefined,
+              query: undefined,
+              key: undefined,
+            }
+          : values;
       values = settled(data, {...kept, ...change});
       backing.write(Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)])));
       for (const listener of listeners) listener(values);
@@ -41,7 +52,9 @@ export function createStore(data, backing) {
 }
 
 function typed(texts) {
-  return Object.fromEntries(Object.entries(texts).map(([key, value]) => [key, /^\d+$/.test(value) ? Number(value) : value]));
+  return Object.fromEntries(
+    Object.entries(texts).map(([key, value]) => [key, /^\d+$/.test(value) ? Number(value) : value]),
+  );
 }
 
 const allowed = {
@@ -72,7 +85,8 @@ function firstQuery(data, use) {
   const it = source.words.findIndex(({text}) => text.toLowerCase() === "it");
   const wanted = use === "encoder" ? it : alignment.findIndex((sources) => sources.includes(it));
   const queries = data.queries(use, "words");
-  return (queries.find((query) => query.word === wanted && wanted >= 0) ?? queries[Math.floor(queries.length / 2)]).start;
+  return (queries.find((query) => query.word === wanted && wanted >= 0) ?? queries[Math.floor(queries.length / 2)])
+    .start;
 }
 
 /** The head that is most decided about a word, other than those on the word itself, beside it, or on no word at all. */

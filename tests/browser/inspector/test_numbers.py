@@ -72,8 +72,7 @@ def test_vectors_of_a_long_sentence_are_asked_for(page: Page, tired: dict[str, A
     show(page, bare, at="i.view=equation")
     assert "carries no vectors" in page.locator(".problem:not(:empty)").inner_text()
     parts = {
-        name: {"shape": part["shape"][2:], "data": part["data"]}
-        for name, part in tired["vectors"]["encoder"].items()
+        name: {"shape": part["shape"][2:], "data": part["data"]} for name, part in tired["vectors"]["encoder"].items()
     }
     show(page, bare, at="i.view=equation&i.use=encoder&i.query=5&i.key=3", heads={"encoder": parts})
     query, key = (unpacked(tired["vectors"]["encoder"][name])[0, 0] for name in ("q", "k"))
