@@ -9,21 +9,32 @@ if TYPE_CHECKING:
 
 VIEWS = ("attention", "equation", "positions", "probabilities", "search", "compare")
 
-_MOUNT = """async ([inspection, compare, heads]) => {
+_MOUNT = """async ([inspection, compare, heads, second]) => {
   const {mount} = await import("/main.js");
   const fetchVectors = heads && (({use}) => Promise.resolve(heads[use]));
-  mount(document.getElementById("place"), inspection, {compare, fetchVectors});
+  const inspect = second && ((text) => text === second.source.text ? Promise.resolve(second)
+    : Promise.reject(new Error(`No model for ${text}`)));
+  mount(document.getElementById("place"), inspection, {compare, fetchVectors, inspect});
 }"""
 
 
 def show(
-    page: Page, given: dict[str, Any], compare: dict[str, Any] | None = None, *, at: str = "", heads: Any = None
+    page: Page,
+    given: dict[str, Any],
+    compare: dict[str, Any] | None = None,
+    *,
+    at: str = "",
+    heads: dict[str, Any] | None = None,
+    second: dict[str, Any] | None = None,
 ) -> None:
-    """The inspector as a link with the fragment `at` shows it; `heads` are the vectors that a server would give."""
+    """The inspector as a link with the fragment `at` shows it.
+
+    A server would give `heads`, the vectors of one head for each use, and `second`, if its sentence is asked for.
+    """
     # A change of fragment alone would not load the page anew.
     page.goto("about:blank")
     page.goto(f"/#{at}")
-    page.evaluate(_MOUNT, [given, compare, heads])
+    page.evaluate(_MOUNT, [given, compare, heads, second])
 
 
 def status(page: Page) -> str:

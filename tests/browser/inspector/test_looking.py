@@ -113,3 +113,15 @@ def test_text_from_right_to_left_has_its_columns_so(page: Page) -> None:
     page.keyboard.press("ArrowLeft")
     assert "looks at يعبر" in status(page)
     assert page.locator("header .source").evaluate("(text) => getComputedStyle(text).direction") == "rtl"
+
+
+def test_a_second_sentence_can_be_typed(page: Page, tired: dict[str, Any], wide: dict[str, Any]) -> None:
+    show(page, tired, at="i.view=compare", second=wide)
+    typed = page.get_by_label("Second sentence")
+    assert typed.input_value() == wide["source"]["text"]
+    typed.fill("Nonsense")
+    page.keyboard.press("Enter")
+    assert page.get_by_role("alert").filter(has_text="No model for Nonsense").is_visible()
+    typed.fill(wide["source"]["text"])
+    page.get_by_role("button", name="Compare").click()
+    assert page.locator(".written").inner_text() == "es / sie"
