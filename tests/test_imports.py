@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "qkv.progress": "",
     "qkv.storage": "errors",
     "qkv.manifest": "errors storage",
+    "qkv.pages": "qkv errors",
     "qkv.config": "errors",
     "qkv.recipes": "errors config",
     # Shelves of parts: never each other, and the config reaches no layer and no search.
@@ -35,7 +36,7 @@ MAY_IMPORT = {
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
     "qkv.engines": "errors storage manifest config text data layers models search checkpoint devices",
-    "qkv.inspecting": "qkv errors manifest config text search engines.arrays engines.shortlist",
+    "qkv.inspecting": "errors manifest pages config text search engines.arrays engines.shortlist",
     "qkv.translate": "qkv errors progress config text search models.encoder_decoder engines inspecting",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
@@ -58,7 +59,9 @@ MAY_IMPORT = {
     "qkv.export.card": "errors storage config recipes text checkpoint prepare",
     "qkv.plot": "errors",
     "qkv.files": "errors text.protect",
-    "qkv.serve": "qkv errors progress storage text.cleaning text.glossary text.languages text.words translate files",
+    "qkv.serve": (
+        "qkv errors pages progress storage text.cleaning text.glossary text.languages text.words translate files"
+    ),
     "qkv.commands": (
         "errors storage progress config text prepare engines export inspecting translate evaluate fetch reproduce "
         "parcel files serve"
@@ -77,6 +80,7 @@ WITHOUT_TORCH = [
     "qkv.progress",
     "qkv.storage",
     "qkv.manifest",
+    "qkv.pages",
     "qkv.config",
     "qkv.recipes",
     "qkv.text",

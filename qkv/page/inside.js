@@ -48,7 +48,7 @@ export class Inside {
       if (signal.aborted) return;
       this.tell("");
       keep(this.order());
-      const fetchVectors = async (vectors) => (await inspect(sentence, { vectors })).vectors;
+      const fetchVectors = (vectors) => inspect(sentence, { vectors });
       mount($("inside"), inspection, { inspect, fetchVectors });
     } catch (problem) {
       if (signal.aborted) return;
@@ -68,7 +68,7 @@ async function inspector() {
   const found = await import("./inspector/main.js").catch(() => {
     throw new Error("The inspector is not part of this server.");
   });
-  const style = "/page/inspector/inspector.css";
+  const style = "/page/inspector/style.css";
   if (!document.querySelector(`link[href="${style}"]`)) document.head.append(make("link", { rel: "stylesheet", href: style }));
   return found;
 }

@@ -9,18 +9,11 @@ import pytest
 
 from qkv import Translator
 from qkv.commands.attention import TIRED, WIDE
-from tests.inspecting.made import modules
 from tests.toy import Command, held_out
 
 FIRST, SECOND = (source for source, _ in held_out()[:2])
 
 
-@pytest.fixture
-def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qkv.inspecting.page.MODULES", modules(tmp_path / "modules"))
-
-
-@pytest.mark.usefixtures("parts")
 def test_a_sentence_becomes_a_page_and_numbers(command: Command, toy_run: Path, tmp_path: Path) -> None:
     html, told = tmp_path / "out.html", tmp_path / "out.json"
     ran = command("attention", FIRST, toy_run, "--html", html, "--json", told, "--beam", 2)
@@ -30,7 +23,7 @@ def test_a_sentence_becomes_a_page_and_numbers(command: Command, toy_run: Path, 
     inspection = json.loads(told.read_text())
     assert (inspection["version"], inspection["target"]["text"]) == (1, text)
     assert inspection["search"]["beam"] == 2
-    assert f"<title>{FIRST}</title>" in html.read_text()
+    assert f"<title>Attention: {FIRST}</title>" in html.read_text()
 
 
 def test_two_sentences_are_compared(command: Command, toy_run: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from typing import Any
 
 import pytest
@@ -102,6 +104,37 @@ def test_the_page_brings_only_what_is_its_own(served: Served) -> None:
     policy = got.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "script-src 'self'" in policy and "unsafe" not in policy
     assert got.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/", "/page/style.css", "/page/inspector/main.js", "/page/inspector/saved.html"])
+def test_the_page_is_sent_compressed_to_who_can_read_that(served: Served, path: str) -> None:
+    plain = served.get(path)
+    small = served.get(path, headers={"Accept-Encoding": "deflate, GZIP;q=0.5"})
+    assert "content-encoding" not in plain.headers and small.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(small.body) == plain.body
+    assert plain.headers["vary"] == small.headers["vary"] == "Accept-Encoding"
+    # Whoever keeps one of them is not told that it is the other.
+    assert served.get(path, headers={"If-None-Match": small.headers["etag"]}).status == 200
+    for said in ("identity", "gzip;q=0", "gzip; q=0.0, br", "x-gzipped"):
+        assert "content-encoding" not in served.get(path, headers={"Accept-Encoding": said}).headers, said
+
+
+def test_a_first_visit_takes_less_than_a_hundred_kilobytes(served: Served) -> None:
+    page = served.get("/").body.decode()
+    parts = {"/", *re.findall(r'(?:src|href)="(/page/[^"]+)"', page)}
+    seen: set[str] = set()
+    total = 0
+    while parts - seen:
+        path = (parts - seen).pop()
+        seen.add(path)
+        got = served.get(path, headers={"Accept-Encoding": "gzip"})
+        assert got.status == 200, path
+        total += len(got.body)
+        if path.endswith(".js"):
+            found = re.findall(r'^import .* from "\./(.*)";', gzip.decompress(got.body).decode(), re.MULTILINE)
+            parts |= {f"/page/{name}" for name in found}
+    assert len(seen) > 10
+    assert total < 100_000
 
 
 def test_browsers_keep_the_page_until_it_changes(served: Served) -> None:

@@ -72,30 +72,8 @@ function copyOfPage(written) {
 }
 
 async function newPage(title, data) {
-  const [shell, style, script] = await Promise.all([
-    fetched("shell.html"),
-    fetched("inspector.css"),
-    joined("main.js"),
-  ]);
-  const parts = {title: title.replaceAll("&", "&amp;").replaceAll("<", "&lt;"), style, script, data};
-  return shell.replace(/\{\{(\w+)\}\}/g, (_, part) => parts[part]);
-}
-
-/** All modules as one script: what a module imports stands before it, and no name is used twice. */
-async function joined(entry) {
-  const texts = new Map();
-  async function follow(name) {
-    if (texts.has(name)) return;
-    texts.set(name, "");
-    const text = await fetched(name);
-    const imported = /^import .* from "\.\/(.*)";\n/gm;
-    for (const [, other] of text.matchAll(imported)) await follow(other);
-    // Deleted and set again: a map keeps the order in which it was told.
-    texts.delete(name);
-    texts.set(name, text.replace(imported, "").replace(/^export /gm, ""));
-  }
-  await follow(entry);
-  return [...texts.values()].join("\n");
+  const parts = {title: title.replaceAll("&", "&amp;").replaceAll("<", "&lt;"), data};
+  return (await fetched("saved.html")).replace(/\{\{(title|data)\}\}/g, (_, part) => parts[part]);
 }
 
 async function fetched(name) {

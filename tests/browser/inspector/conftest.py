@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from qkv.pages import blank
 from tests.browser.inspector.inspections import TIRED, WIDE, inspection
 
 if TYPE_CHECKING:
@@ -20,20 +21,22 @@ MODULES = Path(__file__).parents[3] / "qkv/page/inspector"
 
 _SHELL = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Inspector</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
-<link rel="stylesheet" href="inspector.css"></head>
+<link rel="stylesheet" href="style.css"></head>
 <body><main><h1>Inspector</h1><div id="place"></div></main></body></html>"""
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """The modules, and an empty page to mount them in."""
+    """The modules, an empty page to mount them in, and the page that is saved."""
 
     def do_GET(self) -> None:
-        if self.path.split("?")[0] != "/":
+        pages_made = {"/": _SHELL, "/saved.html": blank(MODULES)}
+        path = self.path.split("?")[0]
+        if path not in pages_made:
             return super().do_GET()
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.end_headers()
-        self.wfile.write(_SHELL.encode())
+        self.wfile.write(pages_made[path].encode())
         return None
 
     def end_headers(self) -> None:
