@@ -137,9 +137,7 @@ def test_the_language_is_found_out(page: Page) -> None:
     expect(page.get_by_label("Translate from").locator("option").first).to_have_text(re.compile("English · detected"))
 
 
-def test_looking_inside_draws_the_sentence_and_a_link_leads_back_to_it(page: Page, served: Served) -> None:
-    if served.post("/inspect", {"q": "basa koti", "source": "en", "target": "fr"}).status == 404:
-        pytest.skip("this server cannot be looked into")
+def test_looking_inside_draws_the_sentence_and_a_link_leads_back_to_it(page: Page) -> None:
     translate(page, "basa koti", "itok asab")
     page.get_by_role("tab", name="Look inside").click()
     expect(page.locator("#inside .inspector")).to_contain_text("itok asab")
@@ -147,3 +145,33 @@ def test_looking_inside_draws_the_sentence_and_a_link_leads_back_to_it(page: Pag
     page.reload()
     expect(page.locator("#inside .inspector")).to_contain_text("itok asab")
     expect(page.get_by_role("tab", name="Probabilities")).to_have_attribute("aria-selected", "true")
+
+
+def test_a_heads_vectors_are_asked_for_where_a_sentence_is_too_long_to_carry_them(page: Page) -> None:
+    def without_vectors(route: Route) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        route.fulfill(json=told | {"vectors": None} if "version" in told else told)
+
+    page.route("**/inspect", without_vectors)
+    translate(page, "basa koti", "itok asab")
+    page.get_by_role("tab", name="Look inside").click()
+    page.get_by_role("tab", name="Step by step").click()
+    expect(page.locator("#inside .softmax tbody tr").first).to_be_visible()
+
+
+def test_a_second_sentence_is_looked_into_and_the_page_saves_itself(page: Page, tmp_path: Path) -> None:
+    translate(page, "basa koti", "itok asab")
+    page.get_by_role("tab", name="Look inside").click()
+    page.get_by_role("tab", name="Compare").click()
+    page.get_by_label("Second sentence").fill("basa rimo")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.locator("#inside .sentence-pair .target").nth(1)).to_have_text("omir asab")
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name="Save as HTML").click()
+    saved = tmp_path / "attention.html"
+    downloading.value.save_as(saved)
+    alone = page.context.new_page()
+    alone.goto(saved.as_uri())
+    expect(alone.locator("header .target")).to_have_text("itok asab")
+    expect(alone.get_by_role("tab", name="Compare")).to_be_visible()
