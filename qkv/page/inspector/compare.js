@@ -3,7 +3,7 @@ import {headControls} from "./controls.js";
 import {bar, html, line, scrolled, selection, table, visible, word} from "./elements.js";
 import {named} from "./grid.js";
 import {percent} from "./numbers.js";
-import {differing, moved, paired, placeOf, shares, sourceWord, targetFor} from "./pairs.js";
+import {differing, moved, paired, placeOf, shares, sourceWord} from "./pairs.js";
 import {reading, uses} from "./readings.js";
 
 export function compareView(context) {
@@ -125,14 +125,9 @@ function sentences(one, two) {
 /** What each translation has for the word, and what else it nearly had. */
 function written(one, two, pair) {
   const about = html("h2", {}, "What is written for ", word(one.inspection.source.words[pair[0]].text));
-  const places = [one, two].map((data, side) => targetFor(data, pair[side]));
-  if (places.includes(null))
-    return html(
-      "section",
-      {class: "step"},
-      about,
-      html("p", {class: "quiet"}, "A translation has no word that is aligned with it."),
-    );
+  const found = [one, two].map((data, side) => data.writtenFor(pair[side]));
+  if (found.includes(null)) return null;
+  const places = found.map((each) => each.word);
   const candidates = [one, two].map(({inspection: {target, probabilities}}, side) => {
     const [first] = target.words[places[side]].tokens;
     return [
@@ -151,6 +146,9 @@ function written(one, two, pair) {
     {class: "step"},
     about,
     html("p", {class: "written"}, left, " / ", right),
+    found.every(({aligned}) => aligned)
+      ? null
+      : html("p", {class: "quiet"}, "No word is aligned with it: this is the one that looks at it most, over all heads."),
     beside("candidate", differing(one, two), rows),
   );
 }

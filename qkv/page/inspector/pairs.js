@@ -29,15 +29,9 @@ export function paired(one, two) {
   return pairs;
 }
 
-/** The word of the translation that stands for a word of the source. */
-export function targetFor({inspection}, source) {
-  const at = inspection.alignment.findIndex((sources) => sources.includes(source));
-  return at < 0 ? null : at;
-}
-
 /** The row of the chosen attention that a word of the source stands for: its own, or that of what is written for it. */
 function rowFor(data, use, source) {
-  const wanted = use === "encoder" ? source : targetFor(data, source);
+  const wanted = use === "encoder" ? source : data.writtenFor(source)?.word;
   const at = data.queries(use, "words").findIndex((query) => query.word !== null && query.word === wanted);
   return at < 0 ? null : at;
 }
@@ -51,8 +45,8 @@ export function placeOf(data, use, source) {
 /** The word of the source that the chosen row stands for, if both sentences have it. */
 export function sourceWord(data, {use, query}, shared) {
   const chosen = data.queries(use, "words").find(({start, end}) => start <= query && query < end).word;
-  const sources = use === "encoder" ? [chosen] : (data.inspection.alignment[chosen] ?? []);
-  return shared.map(([one]) => one).find((one) => sources.includes(one)) ?? shared[0]?.[0];
+  const stands = (one) => (use === "encoder" ? one : data.writtenFor(one)?.word) === chosen;
+  return shared.map(([one]) => one).find(stands) ?? shared[0]?.[0];
 }
 
 /** Shares of the word's attention in both sentences, over the words that both have and those that differ. */

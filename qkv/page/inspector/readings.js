@@ -69,6 +69,15 @@ export function reading(inspection) {
     return kept(`${use} ${layer} ${head}`, ways[head] ?? (() => tensors[use].matrix(layer, head)));
   }
 
+  /** How much a word looks at these tokens of the source, over all layers and heads. */
+  function lookedAt(query, start, end) {
+    const layers = Array.from({length: tensors.cross.shape[0]}, (_, layer) => tokens("cross", layer, "mean"));
+    const rows = layers.flatMap((layer) =>
+      Array.from({length: query.end - query.start}, (_, at) => row(layer, query.start + at)),
+    );
+    return mean(rows.map((weights) => sum(weights.subarray(start, end))));
+  }
+
   /** Half of a layer's output is what came in by the residual connection; layers multiply. */
   function rollout(use, layer) {
     const looks = (which, at) => tokens(which, at, "mean");
@@ -100,6 +109,15 @@ export function reading(inspection) {
     heads: (use) => tensors[use].shape[1],
     queries: (use, unit) => items(use, 0, unit),
     keys: (use, unit) => items(use, 1, unit),
+    /** The word that was written for a word of the source: one that is aligned with it, or that looks at it most. */
+    writtenFor(word) {
+      const aligned = inspection.alignment.findIndex((sources) => sources.includes(word));
+      if (aligned >= 0) return {word: aligned, aligned: true};
+      const {start, end} = items("cross", 1, "words").find((key) => key.word === word);
+      const queries = items("cross", 0, "words").filter(({special}) => !special);
+      const looks = queries.map((query) => lookedAt(query, start, end));
+      return queries.length ? {word: queries[looks.indexOf(max(looks))].word, aligned: false} : null;
+    },
     /** `head` is a number or one of the summaries; `unit` is "words" or "tokens". */
     matrix(use, layer, head, unit) {
       const whole = tokens(use, layer, head);

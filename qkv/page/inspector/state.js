@@ -81,9 +81,9 @@ function settled(data, wanted) {
 
 /** "it", or what was written for it, where there is one: the word whose attention one asks for first. */
 function firstQuery(data, use) {
-  const {source, alignment} = data.inspection;
+  const {source} = data.inspection;
   const it = source.words.findIndex(({text}) => text.toLowerCase() === "it");
-  const wanted = use === "encoder" ? it : alignment.findIndex((sources) => sources.includes(it));
+  const wanted = use === "encoder" || it < 0 ? it : (data.writtenFor(it)?.word ?? -1);
   const queries = data.queries(use, "words");
   return (queries.find((query) => query.word === wanted && wanted >= 0) ?? queries[Math.floor(queries.length / 2)])
     .start;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from tests.browser.inspector.inspections import inspection, unpacked
@@ -113,6 +114,22 @@ def test_text_from_right_to_left_has_its_columns_so(page: Page) -> None:
     page.keyboard.press("ArrowLeft")
     assert "looks at يعبر" in status(page)
     assert page.locator("header .source").evaluate("(text) => getComputedStyle(text).direction") == "rtl"
+
+
+def test_what_looks_most_at_a_word_stands_for_it_where_nothing_is_aligned(
+    page: Page, tired: dict[str, Any], wide: dict[str, Any]
+) -> None:
+    nothing = [{**one, "alignment": [[] for _ in one["alignment"]]} for one in (tired, wide)]
+    show(page, *nothing, at="i.view=compare&i.use=encoder")
+    expected = []
+    for one in nothing:
+        looks = unpacked(one["attention"]["cross"]).mean((0, 1))
+        it = next(word["tokens"] for word in one["source"]["words"] if word["text"] == "it")
+        words = one["target"]["words"]
+        shares = [looks[slice(*word["tokens"]), slice(*it)].sum(-1).mean() for word in words]
+        expected.append(words[int(np.argmax(shares))]["text"])
+    assert page.locator(".written").inner_text() == " / ".join(expected)
+    assert page.get_by_text("No word is aligned with it").is_visible()
 
 
 def test_a_second_sentence_can_be_typed(page: Page, tired: dict[str, Any], wide: dict[str, Any]) -> None:
