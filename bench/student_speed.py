@@ -80,8 +80,7 @@ def exported(name: str, vocabulary: int, folder: Path) -> Path:
     """Graphs of random weights, with a shortlist that is made up."""
     model = build(recipe(name).model, vocabulary, seed=1).eval()
     folder.mkdir()
-    write_graphs(folder, model, "int8", usual_looks(model).heads)
-    made_up_shortlist(vocabulary).save(folder)
+    write_graphs(folder, model, "int8", usual_looks(model).heads, made_up_shortlist(vocabulary))
     return folder
 
 

@@ -70,11 +70,10 @@ class Weights:
         from qkv.export.directory import write_graphs
 
         model = self.ours()
-        for precision in ("float32", "int8"):
-            (folder / precision).mkdir()
-            write_graphs(folder / precision, model, precision, usual_looks(model).heads)
         shortlist = made_up_shortlist(self.vocabulary)
-        shortlist.save(folder / "int8")
+        for precision, learned in (("float32", None), ("int8", shortlist)):
+            (folder / precision).mkdir()
+            write_graphs(folder / precision, model, precision, usual_looks(model).heads, learned)
         self._write_ctranslate2(folder / "ctranslate2")
         _write_vocabulary_map(folder / "ctranslate2" / "vmap.txt", shortlist)
 

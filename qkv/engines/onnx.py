@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,13 @@ from numpy.typing import NDArray
 
 from qkv.engines.arrays import load_array
 from qkv.engines.cache import Cache
-from qkv.engines.choosing import Chosen, Vocabulary
+from qkv.engines.choosing import Words
 from qkv.engines.memory import Pool
-from qkv.engines.sessions import Sessions, require_shapes, run, value
+from qkv.engines.sessions import Sessions, require_shapes, run
 from qkv.engines.shortlist import Shortlist
+from qkv.engines.vocabulary import Always, Expected, Whole
 from qkv.errors import CheckpointError
-from qkv.search.engine import Floats, Integers
+from qkv.search.engine import Continuations, Floats, Integers
 
 _MIDDLE = 128
 """What is added to a signed number of 8 bits to make it an unsigned one."""
@@ -43,7 +46,7 @@ class OnnxState:
     """What is known of the sentences. The slots are written to in place: a state is continued once."""
 
     memory: Memory
-    vocabulary: Vocabulary
+    words: Words
     cache: Cache
     looks: bool
     position: int = 0
@@ -52,7 +55,7 @@ class OnnxState:
         selected = replace(self, cache=self.cache.select(hypotheses_R, sentences_N))
         if sentences_N is None:
             return selected
-        return replace(selected, memory=self.memory.select(sentences_N), vocabulary=self.vocabulary.select(sentences_N))
+        return replace(selected, memory=self.memory.select(sentences_N), words=self.words.select(sentences_N))
 
 
 class OnnxEngine:
@@ -82,6 +85,7 @@ class OnnxEngine:
         kept = shortlist and Shortlist.is_in(directory)
         self._shortlist = Shortlist.load(directory, self.vocabulary) if kept else None
         shapes = {one.name: one.shape for one in self._sessions["step.onnx"].get_inputs()}
+        self._always = cache(self._always_of)
         self._layers = sum(name.startswith("key_NHSE.") for name in shapes)
         self._heads, self._key_width = _sizes(shapes.get("key_NHSE.0"))
         _, self._value_width = _sizes(shapes.get("value_NHSU.0"))
@@ -95,16 +99,13 @@ class OnnxEngine:
         memory = [f"memory_{name}.{layer}" for layer in range(self._layers) for name in ("key_NHKE", "value_NHKU")]
         require_shapes(self._sessions["step.onnx"], sizes, outputs=["x_NBD", "y_NBD", "looked_NBK", *memory])
         require_shapes(self._sessions["encoder.onnx"], sizes, outputs=["x_NKD", *memory])
-        chosen = ["y_NBD", "log_probability_NBV", "best_NBC", "place_NBC"]
         if self._shortlist is None:
-            require_shapes(self._sessions["output.onnx"], {**sizes, "V": self.vocabulary}, outputs=chosen)
+            vocabulary = {**sizes, "V": self.vocabulary}
+            outputs = ["y_NBD", "log_probability_NBV", "best_NBC", "place_NBC"]
+            require_shapes(self._sessions["output.onnx"], vocabulary, outputs=outputs)
         else:
-            require_shapes(self._sessions[self._shortlisted], sizes, outputs=[*chosen, "numbers_DV", "mask_N1V"])
-
-    @property
-    def _shortlisted(self) -> str:
-        """The graph that chooses of a shortlist: what is no constant has to be unsigned beforehand."""
-        return "shortlist.unsigned.onnx" if self._sessions.careful and self._vectors.are_signed else "shortlist.onnx"
+            # Those of other languages are loaded when somebody asks for them.
+            self._always(0)
 
     def start(
         self, sources: Sequence[Sequence[int]], *, wanted: Sequence[Collection[int]] = (), looks: bool = False
@@ -113,7 +114,7 @@ class OnnxEngine:
         empty = Cache.empty(self._pool, self._layers, len(sources), self._heads, self._key_width, self._value_width)
         return OnnxState(memory, self._words(sources, wanted), empty, looks)
 
-    def step(self, token_R: Integers, state: OnnxState) -> tuple[Chosen, OnnxState]:
+    def step(self, token_R: Integers, state: OnnxState) -> tuple[Continuations, OnnxState]:
         cache, slot_NB = state.cache.taking()
         N, B, S = cache.mask_NBS.shape
         y_NBD = np.empty((N, B, self._vectors.width), np.float32)
@@ -133,7 +134,7 @@ class OnnxEngine:
                 inputs[f"{name}.{layer}"] = outputs[f"{name}.{layer}.after"] = part
         run(self._sessions["step.onnx"], inputs, outputs)
         looked_RK = looked_NBK.reshape(N * B, -1) if state.looks else None
-        return Chosen(state.vocabulary, y_NBD, looked_RK), replace(state, cache=cache, position=state.position + 1)
+        return state.words.chosen(y_NBD, looked_RK), replace(state, cache=cache, position=state.position + 1)
 
     def _place(self, slot_NB: Integers) -> Integers:
         """For each head of each hypothesis: the sentence, the head and the slot that it writes to."""
@@ -164,15 +165,38 @@ class OnnxEngine:
         run(self._sessions["encoder.onnx"], inputs, outputs)
         return memory
 
-    def _words(self, sources: Sequence[Sequence[int]], wanted: Sequence[Collection[int]]) -> Vocabulary:
+    def _words(self, sources: Sequence[Sequence[int]], wanted: Sequence[Collection[int]]) -> Words:
         if self._shortlist is None:
-            return Vocabulary(self._sessions["output.onnx"], {}, self.vocabulary)
-        tokens_V, mask_NV = self._shortlist.of(sources, wanted)
-        numbers_DV, scale_V = self._vectors.columns(tokens_V)
-        if self._sessions.careful and self._vectors.are_signed:
-            numbers_DV = numbers_DV.view(np.uint8) ^ np.uint8(_MIDDLE)
-        constants = {"numbers_DV": value(numbers_DV), "scale_V": value(scale_V)}
-        return Vocabulary(self._sessions[self._shortlisted], constants, self.vocabulary, tokens_V, mask_NV)
+            return Words([Whole(self._sessions["output.onnx"], self.vocabulary)], [len(sources)])
+        tables = [(table, [*some]) for table, some in groupby(map(self._shortlist.table, sources))]
+        vocabularies, sizes, first = [], [], 0
+        for table, some in tables:
+            last = first + len(some)
+            vocabularies.append(self._expected(table, sources[first:last], wanted[first:last]))
+            sizes.append(len(some))
+            first = last
+        return Words(vocabularies, sizes)
+
+    def _expected(self, table: int, sources: Sequence[Sequence[int]], wanted: Sequence[Collection[int]]) -> Expected:
+        assert self._shortlist is not None
+        own_NO = self._shortlist.own(table, sources, wanted)
+        numbers_NDO, scale_N1O = self._vectors.columns(own_NO.clip(max=self.vocabulary - 1))
+        if self._unsigned:
+            numbers_NDO = numbers_NDO.view(np.uint8) ^ np.uint8(_MIDDLE)
+        return Expected(self._always(table), own_NO, numbers_NDO, scale_N1O)
+
+    def _always_of(self, table: int) -> Always:
+        assert self._shortlist is not None
+        tokens_J = self._shortlist.always(table)
+        session = self._sessions[f"shortlist{'.unsigned' * self._unsigned}.{table}.onnx"]
+        outputs = ["always_NBJ", "share_NB1", "own_NBO", "best_NBC", "place_NBC", "numbers_NDO", "mask_N1O"]
+        require_shapes(session, {"D": self._vectors.width, "J": len(tokens_J)}, outputs=outputs)
+        return Always(session, tokens_J, self.vocabulary)
+
+    @property
+    def _unsigned(self) -> bool:
+        """Whether what is no constant has to be unsigned beforehand."""
+        return self._sessions.careful and self._vectors.are_signed
 
 
 def _sizes(shape: Sequence[int | str | None] | None) -> tuple[int, int]:
@@ -206,5 +230,6 @@ class _Vectors:
         vectors: Floats = self._numbers_VD[ids] * self._scaled_V[ids][..., None]
         return vectors
 
-    def columns(self, ids_V: Integers) -> tuple[NDArray[Any], Floats]:
-        return np.ascontiguousarray(self._numbers_VD[ids_V].T), self._scale_V[ids_V]
+    def columns(self, ids_NO: Integers) -> tuple[NDArray[Any], Floats]:
+        """The vectors of each sentence's ids as columns, and their scales."""
+        return np.ascontiguousarray(self._numbers_VD[ids_NO].swapaxes(1, 2)), self._scale_V[ids_NO][:, None]

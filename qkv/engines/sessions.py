@@ -47,8 +47,6 @@ class Sessions:
 
     def _cuts_off(self) -> bool:
         """Whether this processor adds two products of 8 bits in 16, which the largest numbers are too large for."""
-        if not (self._directory / _SUM).is_file():
-            raise CheckpointError(f"{self._directory} is damaged, or of an older version of qkv: export the run again")
         session = _session(self._directory / _SUM, careful=False)
         row_1D, numbers_DV = np.full((1, _WIDE), 255, np.uint8), np.full((_WIDE, _WIDE), 127, np.int8)
         sum_1V = np.empty((1, _WIDE), np.int32)
@@ -57,6 +55,8 @@ class Sessions:
 
 
 def _session(path: Path, *, careful: bool) -> InferenceSession:
+    if not path.is_file():
+        raise CheckpointError(f"{path.parent} is damaged, or of an older version of qkv: export the run again")
     options = SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = _ONLY_ERRORS

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from qkv.engines.arrays import load_array
 from qkv.errors import CheckpointError
-from qkv.search.engine import Floats, Integers
+from qkv.search.engine import Integers
 
 _LIKELY, _FREQUENT, _TAGS = "shortlist.likely.npy", "shortlist.frequent.npy", "shortlist.tags.npy"
 
@@ -58,19 +59,30 @@ class Shortlist:
         if tagged:
             np.save(directory / _TAGS, np.array(self.tags), allow_pickle=False)
 
-    def of(self, sources: Sequence[Sequence[int]], wanted: Sequence[Collection[int]]) -> tuple[Integers, Floats]:
-        """All that these sentences may have, in rising order; and for each, zero where it may and else -∞.
+    def table(self, source: Sequence[int]) -> int:
+        """Which table a source is looked up in."""
+        return self.tags.index(source[0]) if self.tags else 0
+
+    def always(self, table: int) -> Integers:
+        """What any translation of this table may have, in rising order."""
+        return np.unique(self.frequent[table]).astype(np.int64)
+
+    def own(self, table: int, sources: Sequence[Sequence[int]], wanted: Sequence[Collection[int]]) -> Integers:
+        """What each of these sentences may have besides, in rising order; the vocabulary's size where there is no more.
 
         What one wants, for each or for none, is its own: its neighbours' translations are what they are without it.
         """
-        every = np.zeros((len(sources), self.likely.shape[1]), bool)
-        for allowed, some in zip(every, wanted, strict=False):
+        vocabulary = self.likely.shape[1]
+        rows = []
+        for source, some in zip_longest(sources, wanted, fillvalue=()):
+            allowed = np.zeros(vocabulary, bool)
             allowed[[*some]] = True
-        for allowed, source in zip(every, sources, strict=True):
-            table = self.tags.index(source[0]) if self.tags else 0
-            allowed[self.frequent[table]] = True
             # What was copied as it is needs no translation.
-            allowed[source] = True
-            allowed[self.likely[table][source]] = True
-        tokens_V = np.flatnonzero(every.any(axis=0))
-        return tokens_V, np.where(every[:, tokens_V], np.float32(0), np.float32(-np.inf))
+            allowed[[*source]] = True
+            allowed[self.likely[table][[*source]]] = True
+            allowed[self.frequent[table]] = False
+            rows.append(np.flatnonzero(allowed))
+        own_NO = np.full((len(rows), max(1, *map(len, rows))), vocabulary, np.int64)
+        for own, row in zip(own_NO, rows, strict=True):
+            own[: len(row)] = row
+        return own_NO

@@ -89,7 +89,7 @@ class SideBySide(Generic[S]):
 class Joined:
     """What the groups say of their rows, one after the other."""
 
-    def __init__(self, parts: list[Continuations], bounds: list[int], together: Together[Any]) -> None:
+    def __init__(self, parts: Sequence[Continuations], bounds: list[int], together: Together[Any]) -> None:
         self._parts = parts
         self._bounds = bounds
         self._together = together

@@ -5,9 +5,10 @@ model/tokenizer.model    text <-> ids
 model/vectors.npy        the vectors of the vocabulary, which both ends of the model share, and scale.npy
 model/encoder.onnx       reads a source
 model/step.onnx          writes a token more
-model/output.onnx        chooses among the vocabulary, shortlist.onnx among a part of it
-model/shortlist.*.npy    which part that is, where it was learned
-model/sum.onnx           shows whether a processor cuts off sums of 8-bit products; then shortlist.unsigned.onnx is used
+model/output.onnx        chooses among the vocabulary
+model/shortlist.*.npy    which part of it a sentence can need, where that was learned
+model/shortlist.0.onnx   chooses among that part; 1, 2 ... where several languages can be asked for
+model/sum.onnx           shows whether a processor cuts off sums of 8-bit products; then shortlist.unsigned.* are used
 model/alignment.json     which heads tell where a word came from
 model/manifest.json      what all these files must be like
 """
@@ -38,6 +39,7 @@ from qkv.prepare import Prepared
 from qkv.storage import replacing_directory
 from qkv.text.subwords import Tokenizer, target_tags
 
+_VECTORS = "vectors.npy"
 _BESIDE_WEIGHTS = 1 << 22
 """Bytes of an exported model that are no weights, about."""
 
@@ -69,29 +71,37 @@ def write_exported(output: Path, loaded: Loaded, *, precision: str, shortlist: S
     with replacing_directory(output, needed) as place:
         (place / "config.json").write_text(to_json(config), encoding="utf-8")
         (place / "tokenizer.model").write_bytes(tokenizer.model)
-        write_graphs(place, model, precision, looks.heads)
+        write_graphs(place, model, precision, looks.heads, shortlist)
         looks.save(place)
-        if shortlist is not None:
-            shortlist.save(place)
         write_manifest(place, {"qkv": qkv.__version__, "precision": precision, "tokenizer": tokenizer.fingerprint})
 
 
-def write_graphs(place: Path, model: EncoderDecoder, name: str, heads: Sequence[Head]) -> None:
+def write_graphs(
+    place: Path, model: EncoderDecoder, name: str, heads: Sequence[Head], shortlist: Shortlist | None
+) -> None:
     """What an engine needs of a model, in numbers of the precision of this name."""
     precision = PRECISIONS[name]
     vectors = precision.keep(numbers(model.inputs.weight_VD))
-    np.save(place / "vectors.npy", vectors.numbers, allow_pickle=False)
+    np.save(place / _VECTORS, vectors.numbers, allow_pickle=False)
     np.save(place / "scale.npy", vectors.scale, allow_pickle=False)
     # The numbers are the end of their file.
-    offset = (place / "vectors.npy").stat().st_size - vectors.numbers.nbytes
+    offset = (place / _VECTORS).stat().st_size - vectors.numbers.nbytes
     (place / "encoder.onnx").write_bytes(encoder_graph(model, precision))
     (place / "step.onnx").write_bytes(step_graph(model, precision, heads))
-    (place / "output.onnx").write_bytes(output_graph(precision, vectors, "vectors.npy", offset))
-    dtype, width = str(vectors.numbers.dtype), vectors.numbers.shape[1]
-    (place / "shortlist.onnx").write_bytes(shortlist_graph(precision.multiply, width, dtype))
+    (place / "output.onnx").write_bytes(output_graph(precision, vectors, _VECTORS, offset))
     (place / "sum.onnx").write_bytes(sum_graph())
+    if shortlist is None:
+        return
+    shortlist.save(place)
+    dtype = str(vectors.numbers.dtype)
+    ways = {"shortlist": (precision.multiply, dtype)}
     if dtype == "int8":
-        (place / "shortlist.unsigned.onnx").write_bytes(shortlist_graph(multiply_unsigned_int8, width, "uint8"))
+        ways["shortlist.unsigned"] = (multiply_unsigned_int8, "uint8")
+    for table in range(len(shortlist.frequent)):
+        for way, (given, kind) in ways.items():
+            always = shortlist.always(table)
+            graph = shortlist_graph(precision, vectors, _VECTORS, offset, always, given=given, dtype=kind)
+            (place / f"{way}.{table}.onnx").write_bytes(graph)
 
 
 def _prepared(run: Path, data: Path | None, tokenizer: Tokenizer) -> Prepared:

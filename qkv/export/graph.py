@@ -13,6 +13,8 @@ from qkv.export.protobuf import Attribute
 
 RUNTIME = "com.microsoft"
 """The domain of operations that only ONNX Runtime has."""
+_LAST = (1 << 63) - 1
+"""What ONNX takes for an end that is not known."""
 _OPERATORS = {"": 24, RUNTIME: 1}
 
 
@@ -71,6 +73,11 @@ class Graph:
     def split(self, value: str, sizes: Sequence[int]) -> list[str]:
         """Parts of a value, cut along its last dimension."""
         return self.add_several(len(sizes), "Split", value, self.constant(sizes, "int64"), axis=-1)
+
+    def slice(self, value: str, begin: int, end: int | None) -> str:
+        """A part of a value's last dimension."""
+        bounds = ([begin], [_LAST if end is None else end], [-1])
+        return self.add("Slice", value, *(self.constant(one, "int64") for one in bounds))
 
     def reshape(self, value: str, shape: Sequence[int]) -> str:
         """A size of 0 is that of the value, in the same place; -1 is what is left."""

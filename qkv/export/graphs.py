@@ -13,7 +13,7 @@ from torch import nn
 
 from qkv.export.graph import Graph
 from qkv.export.parts import KeyValues, Look, LookOut, Parts
-from qkv.export.products import Matrix, Multiply, Precision
+from qkv.export.products import Array, Matrix, Multiply, Precision
 from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.block import Block
 from qkv.models.encoder_decoder import EncoderDecoder
@@ -103,17 +103,56 @@ def output_graph(precision: Precision, vectors: Matrix, file: str, offset: int) 
     graph = Graph("output")
     y = graph.input("y_NBD", "float32", ["N", "B", vectors.numbers.shape[1]])
     numbers = graph.add("Transpose", graph.constant_elsewhere(vectors.numbers, file, offset), perm=[1, 0])
-    return _chosen(graph, precision.multiply(graph, y, numbers, graph.constant(vectors.scale)))
+    logits = precision.multiply(graph, y, numbers, graph.constant(vectors.scale))
+    log_probability = graph.add("LogSoftmax", logits, axis=-1)
+    best, place = graph.add_several(2, "TopK", log_probability, graph.input("count_1", "int64", [1]), axis=-1)
+    graph.output(log_probability, "log_probability_NBV", "float32", ["N", "B", "V"])
+    graph.output(best, "best_NBC", "float32", ["N", "B", "C"])
+    graph.output(place, "place_NBC", "int64", ["N", "B", "C"])
+    return graph.bytes()
 
 
-def shortlist_graph(multiply: Multiply, width: int, dtype: str) -> bytes:
-    """The same of some words only, whose vectors are given; of these each sentence has those its mask lets it have."""
+def shortlist_graph(
+    precision: Precision, vectors: Matrix, file: str, offset: int, always: Array, *, given: Multiply, dtype: str
+) -> bytes:
+    """The same of some words only: those that always may come, and of each sentence its own, whose vectors are given.
+
+    The many that all share are constants, which are put in order for products once; a sentence's own are few, and
+    nobody else's are multiplied. They are never joined, which would be to copy the many: for the few, all that always
+    may come are one more choice, and its share of the probability is what its words have to be divided by.
+    """
     graph = Graph("shortlist")
+    width = vectors.numbers.shape[1]
     y = graph.input("y_NBD", "float32", ["N", "B", width])
-    numbers = graph.input("numbers_DV", dtype, [width, "V"])
-    scale = graph.input("scale_V", "float32", ["V"])
-    logits = multiply(graph, y, numbers, scale)
-    return _chosen(graph, graph.add("Add", logits, graph.input("mask_N1V", "float32", ["N", 1, "V"])))
+    every = graph.constant_elsewhere(vectors.numbers, file, offset)
+    numbers = graph.add("Transpose", graph.add("Gather", every, graph.constant(always, "int64")), perm=[1, 0])
+    logits_NBJ = precision.multiply(graph, y, numbers, graph.constant(vectors.scale[always]))
+    always_NBJ = graph.add("LogSoftmax", logits_NBJ, axis=-1)
+    # How far they were moved, the first as all others.
+    sum_NB1 = graph.add("Sub", *(graph.slice(one, 0, 1) for one in (logits_NBJ, always_NBJ)))
+
+    own_numbers = graph.input("numbers_NDO", dtype, ["N", width, "O"])
+    own_logits = given(graph, y, own_numbers, graph.input("scale_N1O", "float32", ["N", 1, "O"]))
+    masked = graph.add("Add", own_logits, graph.input("mask_N1O", "float32", ["N", 1, "O"]))
+    shares = graph.add("LogSoftmax", graph.add("Concat", sum_NB1, masked, axis=-1), axis=-1)
+    share_NB1, own_NBO = graph.slice(shares, 0, 1), graph.slice(shares, 1, None)
+
+    count = graph.input("count_1", "int64", [1])
+    few = graph.add("Min", count, graph.constant([len(always)], "int64"))
+    best_always, place_always = graph.add_several(2, "TopK", always_NBJ, few, axis=-1)
+    own_few = graph.add("Min", count, graph.add("Shape", own_NBO, start=2))
+    best_own, place_own = graph.add_several(2, "TopK", own_NBO, own_few, axis=-1)
+    behind = graph.add("Add", place_own, graph.constant([len(always)], "int64"))
+    both = graph.add("Concat", graph.add("Add", best_always, share_NB1), best_own, axis=-1)
+    best, which = graph.add_several(2, "TopK", both, count, axis=-1)
+    place = graph.add("GatherElements", graph.add("Concat", place_always, behind, axis=-1), which, axis=-1)
+
+    graph.output(always_NBJ, "always_NBJ", "float32", ["N", "B", len(always)])
+    graph.output(share_NB1, "share_NB1", "float32", ["N", "B", 1])
+    graph.output(own_NBO, "own_NBO", "float32", ["N", "B", "O"])
+    graph.output(best, "best_NBC", "float32", ["N", "B", "C"])
+    graph.output(place, "place_NBC", "int64", ["N", "B", "C"])
+    return graph.bytes()
 
 
 def sum_graph() -> bytes:
@@ -122,16 +161,6 @@ def sum_graph() -> bytes:
     row = graph.input("row_1D", "uint8", [1, "D"])
     numbers = graph.input("numbers_DV", "int8", ["D", "V"])
     graph.output(graph.add("MatMulInteger", row, numbers), "sum_1V", "int32", [1, "V"])
-    return graph.bytes()
-
-
-def _chosen(graph: Graph, logits: str) -> bytes:
-    count = graph.input("count_1", "int64", [1])
-    log_probability = graph.add("LogSoftmax", logits, axis=-1)
-    best, place = graph.add_several(2, "TopK", log_probability, count, axis=-1)
-    graph.output(log_probability, "log_probability_NBV", "float32", ["N", "B", "V"])
-    graph.output(best, "best_NBC", "float32", ["N", "B", "C"])
-    graph.output(place, "place_NBC", "int64", ["N", "B", "C"])
     return graph.bytes()
 
 

@@ -11,6 +11,8 @@ A tensor's name ends in its dimensions, one letter each, and a test checks that 
     U  width of one head's value       (d_v)
     F  hidden width of the feed-forward layer (d_ff)
     V  vocabulary
+    J  tokens that any translation may have, where a part of the vocabulary is looked at
+    O  tokens that a sentence may have besides: its own
     G  groups of the vocabulary that are looked at together
     P  positions of all rows, one after the other (R times W)
     N  sentences in search

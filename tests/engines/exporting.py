@@ -21,7 +21,5 @@ def exported(
     shortlist: Shortlist | None = None,
 ) -> OnnxEngine:
     folder.mkdir(parents=True, exist_ok=True)
-    write_graphs(folder, model, precision, heads)
-    if shortlist is not None:
-        shortlist.save(folder)
+    write_graphs(folder, model, precision, heads, shortlist)
     return OnnxEngine(folder)

@@ -140,6 +140,45 @@ def test_a_shortlist_is_the_sentences_own_and_its_probabilities_sum_to_one(short
         np.testing.assert_allclose(gain_V[allowed], renormalised, atol=1e-4)
 
 
+def test_sentences_for_several_languages_stand_side_by_side(tmp_path: Path) -> None:
+    """Each has its own language's list, wherever in the batch it stands and whoever leaves."""
+    random = np.random.default_rng(5)
+    # The second has fewer frequent ones than the first, and is filled up by its end: that is not counted twice.
+    tagged = Shortlist(
+        random.integers(END, VOCABULARY, (2, VOCABULARY, 3)).astype(np.uint32),
+        np.array([[END, 5, 9, 20], [END, 11, END, END]]),
+        tags=(4, 6),
+    )
+    ours = exported(tmp_path, model("modern"), "float32", shortlist=tagged)
+    sources = [[tag, *source] for tag, source in zip((4, 6, 6, 4, 6), SOURCES, strict=True)]
+    continuations, state = ours.step(np.full(5, BEGIN), ours.start(sources, looks=True))
+    every_RV = continuations.everything()
+    np.testing.assert_allclose(np.exp(every_RV).sum(axis=1), 1, atol=1e-5)
+    for table, row in zip((0, 1, 1, 0, 1), every_RV, strict=True):
+        assert np.isfinite(row[tagged.frequent[table]]).all()
+    together = searched(ours, sources, 3)
+    for source, expected in zip(sources, together, strict=True):
+        (alone,) = searched(ours, [source], 3)
+        assert [one.ids for one in alone] == [one.ids for one in expected]
+    # The second of the first stretch of two is left, and all others but one.
+    fewer = state.select(np.array([2, 4]), np.array([2, 4]))
+    after, _ = ours.step(np.array([7, 8]), fewer)
+    assert after.looked_RK is not None
+    assert after.everything().shape == (2, VOCABULARY)
+
+
+def test_a_sentence_that_needs_nothing_besides_has_what_always_may_come(tmp_path: Path) -> None:
+    always = np.arange(END, 12)
+    only = Shortlist(np.full((1, VOCABULARY, 2), END, np.uint32), always[None])
+    ours = exported(tmp_path, model("paper"), "int8", shortlist=only)
+    continuations, _ = ours.step(np.full(1, BEGIN), ours.start([[5, 6, END]]))
+    (row_V,) = continuations.everything()
+    assert np.flatnonzero(row_V > -np.inf).tolist() == always.tolist()
+    gain_RC, token_RC = continuations.best(VOCABULARY)
+    assert token_RC.max() < VOCABULARY
+    assert np.isfinite(gain_RC).sum() == len(always)
+
+
 def test_without_a_shortlist_the_whole_vocabulary_is_there(tmp_path: Path) -> None:
     exported(tmp_path, model("paper"), "float32", shortlist=SHORT)
     engine = OnnxEngine(tmp_path, shortlist=False)

@@ -46,6 +46,10 @@ def test_each_language_that_is_asked_for_has_a_table_of_its_own(tmp_path: Path) 
     found.save(tmp_path)
     again = Shortlist.load(tmp_path, VOCABULARY)
     for tag, others in ((6, range(30, 40)), (7, range(20, 30))):
-        tokens, _ = again.of([[tag, 10, 11, END]], wanted=[[9]])
-        assert {9, 10, 11, END, tag} <= {*tokens.tolist()}
-        assert not {*tokens.tolist()} & {*others}
+        asked = [tag, 10, 11, END]
+        table = again.table(asked)
+        always, (own,) = again.always(table).tolist(), again.own(table, [asked], wanted=[[9]]).tolist()
+        assert {9, 10, 11, END, tag} <= {*always, *own}
+        assert not {*always, *own} & {*others}
+        # Nothing would be counted twice.
+        assert len({*always, *own}) == len(always) + len(own)
