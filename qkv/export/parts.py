@@ -204,11 +204,12 @@ class Parts:
     def _rotated(self, x_NHWE: str, width: int) -> str:
         graph = self.graph
         if width not in self._turns:
-            sine, cosine = (self._twice(wave, width) for wave in self._waves(width))
-            self._turns[width] = sine, cosine, graph.constant(_quarter_turn(width))
-        sine, cosine, quarter_turn = self._turns[width]
-        aside = graph.add("MatMul", x_NHWE, quarter_turn)
-        return graph.add("Add", graph.add("Mul", x_NHWE, cosine), graph.add("Mul", aside, sine))
+            # Hypotheses that stand at one position have as many rows of waves as positions of a sentence have.
+            positions = graph.add("Shape", x_NHWE, start=2, end=3)
+            rows = graph.add("Concat", positions, graph.constant([1], "int64"), axis=0)
+            sine, cosine = (graph.add("Expand", wave, rows) for wave in self._waves(width))
+            self._turns[width] = graph.constant([0], "int64"), cosine, sine
+        return graph.add("RotaryEmbedding", x_NHWE, *self._turns[width], domain=RUNTIME, interleaved=1)
 
     def _waves(self, width: int) -> list[str]:
         """Sine and cosine of pos / 10000^(2i/width), for each position and each i."""
@@ -218,18 +219,5 @@ class Parts:
         angle = self.graph.add("Mul", position, slowness)
         return [self.graph.add("Sin", angle), self.graph.add("Cos", angle)]
 
-    def _twice(self, wave: str, width: int) -> str:
-        """Each number twice: for both dimensions of a pair."""
-        return self.graph.reshape(self.graph.add("Concat", self._last(wave), self._last(wave), axis=-1), [-1, width])
-
     def _last(self, value: str) -> str:
         return self.graph.add("Unsqueeze", value, self.graph.constant([-1], "int64"))
-
-
-def _quarter_turn(width: int) -> Array:
-    """The matrix that makes (-odd, even) of each pair of dimensions (even, odd)."""
-    turn = np.zeros((width, width), np.float32)
-    even = np.arange(0, width, 2)
-    turn[even + 1, even] = -1
-    turn[even, even + 1] = 1
-    return turn
