@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -145,8 +144,8 @@ class _Order:
         return self.products(name, "query") | self.head_norms(name, "query_norm") | self.products(name, "output")
 
     def _network(self, name: str) -> dict[str, Floats]:
-        first = ("gate", "widen") if self._config.feed_forward == "gated" else ("widen",)
-        return self.products(name, *first) | self.products(name, "narrow")
+        gate = self.products(name, "gate") if self._config.feed_forward == "gated" else {}
+        return gate | self.products(name, "widen") | self.products(name, "narrow")
 
     def _norm(self, name: str) -> dict[str, Floats]:
         arrays = [self._constants[constant] for constant in self._next(self._norms)]
@@ -164,11 +163,9 @@ class _Order:
 def _products(graph: Read) -> Iterator[_Product]:
     """The products with a matrix of weights, in order."""
     nodes, constants = graph.nodes, graph.constants
-    uses = Counter(name for node in nodes for name in node.inputs)
     found: _Product | None = None
     for node in nodes:
-        # The matrix that turns pairs of dimensions is used by every query and key, one of weights once.
-        if node.kind in _PRODUCTS and node.inputs[1] in constants and uses[node.inputs[1]] == 1:
+        if node.kind in _PRODUCTS and node.inputs[1] in constants:
             if found is not None:
                 yield found
             weight = constants[node.inputs[1]].astype(np.float32)
