@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import resource
+import select
 import signal
 import socket
 import time
@@ -55,7 +56,7 @@ async def _served(settings: Settings, keys: Keys, state: State, listener: socket
         documents = Documents(desk, settings.buffered_bytes)
         config = uvicorn.Config(
             application(desk, documents, keys, state, settings),
-            http=_protocol(settings),
+            http=protocol(settings),
             lifespan="off",
             ws="none",
             log_config=None,
@@ -65,11 +66,7 @@ async def _served(settings: Settings, keys: Keys, state: State, listener: socket
             timeout_graceful_shutdown=int(settings.drain_timeout),
             backlog=_BACKLOG,
         )
-        server = _Server(config, desk, documents, settings)
-        address = listener.getsockname()
-        host = f"[{address[0]}]" if ":" in address[0] else address[0]
-        there = ", ".join(f"{source}-{target}" for source, target in directions)
-        tell(f"qkv: listening on http://{host}:{address[1]} ({there})")
+        server = Server(config, desk, documents, settings)
         keeping = asyncio.create_task(_keep_usage(keys, state))
         await server.serve(sockets=[listener])
         keeping.cancel()
@@ -113,7 +110,7 @@ def _allow_files(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Says that it is not ready, goes on listening for a moment, then finishes what it has accepted."""
 
     def __init__(self, config: uvicorn.Config, desk: Desk, documents: Documents, settings: Settings) -> None:
@@ -142,6 +139,30 @@ class _Server(uvicorn.Server):
         self._desk.stopping = True
         self._draining = asyncio.get_running_loop().create_task(self._drain())
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # Not before: whoever reads this may send a signal at once.
+        for listener in sockets or []:
+            address = listener.getsockname()
+            host = f"[{address[0]}]" if ":" in address[0] else address[0]
+            there = ", ".join(self._desk.languages.directions)
+            tell(f"qkv: listening on http://{host}:{address[1]} ({there})")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # The kernel has taken connections that nobody has accepted yet: with the listener it would reset them.
+        queued = [one for listener in sockets or [] for one in _queued(listener)]
+        for server in self.servers:
+            server.close()
+        loop = asyncio.get_running_loop()
+        for one in queued:
+            await loop.connect_accepted_socket(self._connection, one)
+        await super().shutdown(sockets)
+
+    def _connection(self) -> asyncio.Protocol:
+        return self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+
     async def _drain(self) -> None:
         """Listens until others are asked instead, and as long as somebody will come for a file that was accepted."""
         begun = time.monotonic()
@@ -153,13 +174,21 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _protocol(settings: Settings) -> type[HttpToolsProtocol]:
+def _queued(listener: socket.socket) -> Iterator[socket.socket]:
+    """Connections that wait to be accepted."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            yield listener.accept()[0]
+
+
+def protocol(settings: Settings) -> type[HttpToolsProtocol]:
     """HTTP with a time limit for the head of a request, and for how many may be silent."""
 
     class Timed(HttpToolsProtocol):
         def __init__(self, *arguments: Any, **named: Any) -> None:
             super().__init__(*arguments, **named)
             self._head_limit: TimerHandle | None = None
+            self._in_head = False
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -168,19 +197,30 @@ def _protocol(settings: Settings) -> type[HttpToolsProtocol]:
                 return
             self._await_head()
 
-        def data_received(self, data: bytes) -> None:
-            if self.cycle is not None and self.cycle.response_complete:
-                # The next request on a connection that was kept.
-                self._await_head()
-            super().data_received(data)
+        def on_message_begin(self) -> None:
+            # Of the first request, or of the next on a connection that was kept.
+            self._in_head = True
+            self._await_head()
+            super().on_message_begin()
 
         def on_headers_complete(self) -> None:
+            self._in_head = False
             self._forget_limit()
             super().on_headers_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._forget_limit()
             super().connection_lost(exc)
+
+        def shutdown(self) -> None:
+            # A request that has begun to come is answered, and its answer closes the connection.
+            if not self._in_head and not self._has_unread():
+                super().shutdown()
+
+        def _has_unread(self) -> bool:
+            poll = select.poll()
+            poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+            return bool(poll.poll(0))
 
         def _await_head(self) -> None:
             if self._head_limit is None:

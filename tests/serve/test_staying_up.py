@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
+import contextlib
 import os
 import signal
 import socket
@@ -10,7 +12,17 @@ import time
 from pathlib import Path
 
 import pytest
+import uvicorn
 
+from qkv.serve.application import application
+from qkv.serve.desk import Desk
+from qkv.serve.documents import Documents
+from qkv.serve.engine import Engine
+from qkv.serve.keys import Keys
+from qkv.serve.languages import Direction
+from qkv.serve.server import Server, protocol
+from qkv.serve.settings import Settings
+from qkv.serve.state import State
 from tests.serve.served import Served, eventually, serving
 
 LONG = "\n".join(["basa koti rimo nesa lumo badu"] * 200)
@@ -21,6 +33,14 @@ def connected(served: Served) -> socket.socket:
     connection = socket.create_connection((served.host, served.port), timeout=30)
     connection.settimeout(30)
     return connection
+
+
+def listens(served: Served) -> bool:
+    try:
+        connected(served).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def posted(text: str) -> bytes:
@@ -111,6 +131,47 @@ def test_a_signal_loses_nothing_that_was_accepted(exported: Path, wait: float) -
             connection.close()
         assert [one.split(b" ", 2)[1] for one in found if b"itok asab" in one] == [b"200"] * 8
         assert served.process.wait(30) == 143
+
+
+def test_a_request_that_has_begun_to_come_is_answered_by_a_server_that_stops(exported: Path) -> None:
+    with serving(exported, "--drain-delay", "0") as served, connected(served) as first, connected(served) as kept:
+        kept.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert kept.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        request = posted("basa koti")
+        for connection in (first, kept):
+            connection.sendall(request[:20])
+        time.sleep(0.1)
+        served.process.send_signal(signal.SIGTERM)
+        assert eventually(lambda: not listens(served))
+        for connection in (first, kept):
+            connection.sendall(request[20:])
+            assert b"itok asab" in answered(connection)
+        assert served.process.wait(30) == 143
+
+
+def test_connections_that_wait_to_be_accepted_are_served_by_a_server_that_stops() -> None:
+    settings = Settings()
+    desk = Desk(Engine(settings), [Direction("en", "fr")], settings)
+    documents = Documents(desk, settings.buffered_bytes)
+    app = application(desk, documents, Keys(), State(None), settings)
+    config = uvicorn.Config(app, http=protocol(settings), lifespan="off", log_config=None, timeout_graceful_shutdown=20)
+
+    async def stopped_at_once(clients: list[socket.socket]) -> None:
+        server = Server(config, desk, documents, settings)
+        config.load()
+        server.lifespan = config.lifespan_class(config)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            await server.startup([listener])
+            for client in clients:
+                # The loop has no turn meanwhile: it is the kernel that takes these.
+                client.connect(listener.getsockname())
+                client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            await server.shutdown([listener])
+
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(socket.socket()) for _ in range(4)]
+        asyncio.run(stopped_at_once(clients))
+        assert [answered(client).startswith(b"HTTP/1.1 200 ") for client in clients] == [True] * 4
 
 
 def test_a_server_that_stops_is_not_ready_first_and_a_second_signal_does_not_wait(exported: Path) -> None:
