@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -12,12 +13,10 @@ from typing import Any, NamedTuple
 from qkv.serve.detecting import Detected, Detector
 from qkv.serve.engine import Engine
 from qkv.serve.languages import Direction, Languages
-from qkv.serve.orders import Answer, Order
+from qkv.serve.orders import Answer, Order, size
 from qkv.serve.refusals import Refusal
 from qkv.serve.settings import Settings
 
-_CHARACTERS_A_TOKEN = 3
-"""About: nobody waits here for a text to be cut into tokens."""
 _LONGEST_RETRY = 60
 
 
@@ -43,6 +42,7 @@ class Desk:
         self.orders = 0
         """How many orders those are."""
         self.given_up = 0
+        self._busy_since = 0.0
         self._detector = Detector(self.languages.all)
 
     @property
@@ -128,7 +128,7 @@ class Desk:
         """Refuses what could not be done soon: a queue in which work waits until nobody wants it helps nobody."""
         # While there is any room, whoever comes is let in, so that nobody's size has to be known to be refused, and
         # large orders are not kept out by small ones: what is too much then is one order, whose own limits hold for it.
-        if self.queued_tokens >= self._room_for():
+        if self.queued_tokens >= self._room_for() or self._is_stuck():
             message = "Slowdown: too much is waiting to be translated; try again later."
             raise Refusal("busy", message, retry_after=self._wait())
 
@@ -157,9 +157,16 @@ class Desk:
             raise Refusal("too_much", message, parameter="text")
 
     def _room_for(self) -> int:
-        """How many tokens may wait: what is done in a few seconds, and two batches whatever the speed."""
+        """How many tokens may wait: what is done in a few seconds, and two batches where the speed is not known."""
         settings = self.settings
-        return min(settings.queue_tokens, max(int(self._speed * settings.queue_seconds), 2 * settings.batch_tokens))
+        soon = int(self._speed * settings.queue_seconds) if self._speed else 2 * settings.batch_tokens
+        # Somebody is always let in: a speed that nobody measures any more would never change.
+        return max(1, min(settings.queue_tokens, soon))
+
+    def _is_stuck(self) -> bool:
+        """Whether not even a batch was done in the time in which all that waits should be."""
+        silent = time.monotonic() - max(self.engine.heard, self._busy_since)
+        return self.orders > 0 and silent > self.settings.queue_seconds
 
     @property
     def _speed(self) -> float:
@@ -171,8 +178,10 @@ class Desk:
 
     @contextmanager
     def _admitted(self, order: Order) -> Iterator[None]:
-        tokens = sum(len(text) // _CHARACTERS_A_TOKEN + 1 for text in order.texts)
+        tokens = sum(map(size, order.texts))
         self.require_room()
+        if not self.orders:
+            self._busy_since = time.monotonic()
         self.queued_tokens += tokens
         self.orders += 1
         try:

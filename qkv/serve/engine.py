@@ -39,6 +39,8 @@ class Engine:
         self._listening: asyncio.Task[None] | None = None
         self.pace = Pace()
         """What it has done."""
+        self.heard = 0.0
+        """When it last told of anything."""
 
     @property
     def alive(self) -> bool:
@@ -119,8 +121,10 @@ class Engine:
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         while True:
             while (message := await _message(reader)) is not None:
+                self.heard = time.monotonic()
                 if "pace" in message:
                     self.pace = Pace(**message["pace"])
+                    continue
                 number = message["number"]
                 answers = self._waiting.get(number) if "part" in message else self._waiting.pop(number, None)
                 if answers is not None:

@@ -39,6 +39,14 @@ class Order:
     """Of what is looked into, the one head that is wanted: its use, layer and head."""
 
 
+_CHARACTERS_A_TOKEN = 3
+
+
+def size(text: str) -> int:
+    """About how many tokens a text has: what may wait is counted before anybody has cut it into tokens."""
+    return len(text) // _CHARACTERS_A_TOKEN + 1
+
+
 class Answer(NamedTuple):
     """A translation, others of the same text, and the language that it was in."""
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from qkv.errors import RuleError
+from qkv.serve.orders import size
 from qkv.serve.telling import LOG
 from qkv.translate import Terms, Translation, Translator
 
@@ -26,8 +27,8 @@ _LANES = (False, False, True)
 """The threads, and whether they take long ones."""
 _WINDOW = 0.25
 """Seconds of work by which a speed is measured."""
-_REMEMBERED = 0.98
-"""What is left of a speed that was reached, with every slower one: little work does not show what is possible."""
+_WEIGHT = 0.5
+"""Of the latest speed in the one that counts: when the machine slows down, that is known after a few windows."""
 
 
 class How(NamedTuple):
@@ -91,7 +92,7 @@ class Pace:
     tokens: int = 0
     seconds: float = 0.0
     tokens_a_second: float = 0.0
-    """What it can do, by the best of late."""
+    """What it can do of late, in tokens as `orders.size` counts them; 0 until there was more to do than it did."""
 
 
 class Meter:
@@ -104,29 +105,35 @@ class Meter:
         self._since = 0.0
         self._seconds = 0.0
         """Of work since the speed was last measured."""
-        self._tokens = 0
+        self._size = 0
+        self._busy = True
+        """Whether others waited all that time: little work does not show what is possible."""
 
     @contextlib.contextmanager
-    def batch(self, sentences: int, tokens: int) -> Iterator[None]:
-        """Around the work on so many; what fails is not counted, its time is."""
-        self._pass(1)
+    def batch(self, sentences: int, tokens: int, size: int, *, others: bool) -> Iterator[None]:
+        """Around the work on so many, while others wait or not; what fails is not counted, its time is."""
+        self._pass(1, others=others)
         try:
             yield
         except BaseException:
             self._pass(-1)
             raise
-        self._pass(-1, sentences, tokens)
+        self._pass(-1, sentences, tokens, size)
 
-    def _pass(self, working: int, sentences: int = 0, tokens: int = 0) -> None:
+    def _pass(self, working: int, sentences: int = 0, tokens: int = 0, size: int = 0, *, others: bool = True) -> None:
         with self._lock:
             now, before = time.monotonic(), self.pace
             spent = now - self._since if self._working else 0.0
             self._working, self._since = self._working + working, now
-            self._seconds, self._tokens = self._seconds + spent, self._tokens + tokens
+            self._seconds, self._size, self._busy = self._seconds + spent, self._size + size, self._busy and others
             speed = before.tokens_a_second
-            if self._tokens and (self._seconds >= _WINDOW or not speed):
-                speed = max(self._tokens / max(self._seconds, 1e-6), speed * _REMEMBERED)
-                self._seconds, self._tokens = 0.0, 0
+            if self._size and self._seconds >= _WINDOW:
+                latest = self._size / self._seconds
+                if self._busy:
+                    speed = speed + _WEIGHT * (latest - speed) if speed else latest
+                elif speed:
+                    speed = max(speed, latest)
+                self._seconds, self._size, self._busy = 0.0, 0, True
             done = working < 0 and sentences > 0
             self.pace = Pace(
                 before.batches + done,
@@ -140,20 +147,27 @@ class Meter:
 class Room:
     """Where sentences wait until they are translated."""
 
-    def __init__(self, *, batch_tokens: int, batch_wait: float, expecting: Callable[[], bool]) -> None:
-        """While `expecting` says that others come, a batch waits for them: `batch_wait` seconds at most."""
+    def __init__(
+        self,
+        *,
+        batch_tokens: int,
+        batch_wait: float,
+        expecting: Callable[[], bool],
+        measured: Callable[[Pace], None],
+    ) -> None:
+        """While `expecting` says that others come, a batch waits for them: `batch_wait` seconds at most.
+
+        `measured` is called after every batch, before anybody has what was in it.
+        """
         self._meter = Meter()
         self._batch_tokens = batch_tokens
         self._batch_wait = batch_wait
         self._expecting = expecting
+        self._measured = measured
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
         for long in _LANES:
             threading.Thread(target=self._work, args=(long,), daemon=True).start()
-
-    @property
-    def pace(self) -> Pace:
-        return self._meter.pace
 
     def submit(self, job: Job) -> None:
         """Queues the sentences of a job."""
@@ -169,10 +183,11 @@ class Room:
 
     def _work(self, long: bool) -> None:
         while True:
-            batch = self._next(long)
+            batch, others = self._next(long)
             jobs = {id(one.job): one.job for one in batch}.values()
             try:
-                with self._meter.batch(len(batch), sum(one.size for one in batch)):
+                tokens, counted = sum(one.size for one in batch), sum(size(one.text) for one in batch)
+                with self._meter.batch(len(batch), tokens, counted, others=others):
                     found = _translated(batch)
             except Exception as error:  # noqa: BLE001 - whatever it is, the others who wait must be served
                 LOG.exception("a batch of %d sentences failed", len(batch))
@@ -180,11 +195,12 @@ class Room:
                     job.fail(error)
                     self.abandon(job)
                 continue
+            self._measured(self._meter.pace)
             for job in jobs:
                 job.found((one.place, each) for one, each in zip(batch, found, strict=True) if one.job is job)
 
-    def _next(self, long: bool) -> list[Sentence]:
-        """The sentences that are translated next, when there are some."""
+    def _next(self, long: bool) -> tuple[list[Sentence], bool]:
+        """The sentences that are translated next, when there are some, and whether others wait."""
         with self._changed:
             while True:
                 self._changed.wait_for(lambda: any(job.waiting[long] for job in self._jobs))
@@ -192,7 +208,7 @@ class Room:
                 while self._expecting() and (left := until - time.monotonic()) > 0:
                     self._changed.wait(left)
                 if batch := self._choose(long):
-                    return batch
+                    return batch, bool(self._jobs)
 
     def _choose(self, long: bool) -> list[Sentence]:
         """The sentence whose turn it is, and others of like length: each request has its turn."""

@@ -40,7 +40,10 @@ class Worker:
         self._settings = settings
         self._line = line
         self._room = Room(
-            batch_tokens=settings.batch_tokens, batch_wait=settings.batch_wait, expecting=lambda: self._more
+            batch_tokens=settings.batch_tokens,
+            batch_wait=settings.batch_wait,
+            expecting=lambda: self._more,
+            measured=lambda pace: line.send({"pace": asdict(pace)}),
         )
         self._wanted: dict[int, Job | None] = {}
         """Orders that somebody waits for, and what is under way for them."""
@@ -134,7 +137,7 @@ class Worker:
             self._fail(number, error)
             return
         self._wanted.pop(number, None)
-        self._line.send({"number": number, **told, "pace": asdict(self._room.pace)})
+        self._line.send({"number": number, **told})
 
     def _grow(self, number: int, order: Order, steps: Steps) -> None:
         first, *second = steps
@@ -151,7 +154,7 @@ class Worker:
             self._fail(number, error)
             return
         self._wanted.pop(number, None)
-        self._line.send({"number": number, "texts": [], "pace": asdict(self._room.pace)})
+        self._line.send({"number": number, "texts": []})
 
     def _fail(self, number: int, error: Exception) -> None:
         self._wanted.pop(number, None)

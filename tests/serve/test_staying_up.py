@@ -20,6 +20,7 @@ from qkv.serve.documents import Documents
 from qkv.serve.engine import Engine
 from qkv.serve.keys import Keys
 from qkv.serve.languages import Direction
+from qkv.serve.room import Meter
 from qkv.serve.server import Server, protocol
 from qkv.serve.settings import Settings
 from qkv.serve.state import State
@@ -95,6 +96,37 @@ def test_who_is_refused_is_not_read_first_and_keeps_the_connection(exported: Pat
                 refused.sendall(b"12345GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
                 assert b"HTTP/1.1 200 OK" in answered(refused)
         assert served.get("/metrics").body.count(b'status="429"}') == 3
+
+
+def test_while_the_engine_does_nothing_others_are_refused_and_do_not_wait_for_their_deadline(exported: Path) -> None:
+    with serving(exported, "--queue-seconds", "0.5") as served, concurrent.futures.ThreadPoolExecutor(1) as threads:
+        assert served.translate("basa koti").status == 200
+        os.kill(served.worker, signal.SIGSTOP)
+        first = threads.submit(served.translate, "basa koti")
+        time.sleep(1)
+        begun = time.monotonic()
+        late = served.translate("basa koti")
+        assert (late.status, time.monotonic() - begun < 5) == (429, True)
+        os.kill(served.worker, signal.SIGCONT)
+        assert first.result().status == 200
+        assert served.translate("basa koti").status == 200
+
+
+def test_the_speed_that_counts_falls_soon_and_only_where_there_is_enough_to_do() -> None:
+    meter = Meter()
+
+    def work(size: int, others: bool) -> float:
+        with meter.batch(1, size, size, others=others):
+            time.sleep(0.26)
+        return meter.pace.tokens_a_second
+
+    assert work(10, others=False) == 0
+    quick = work(10_000, others=True)
+    assert quick > 0
+    assert work(10, others=False) == quick
+    assert work(10, others=True) == pytest.approx(quick / 2, rel=0.1)
+    assert work(10, others=True) == pytest.approx(quick / 4, rel=0.1)
+    assert work(10_000, others=False) > quick / 2
 
 
 def test_work_of_a_client_that_left_is_given_up(exported: Path) -> None:
