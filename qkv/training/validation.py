@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +24,11 @@ from qkv.text.subwords import Tokenizer
 from qkv.training.objective import Goal, translation_loss
 from qkv.training.reports import perplexity
 from qkv.translate import Translator
+
+_SAMPLES = 3
+"""Translations that a report of a validation shows."""
+_LONGEST_SAMPLE = 400
+"""Characters of each."""
 
 
 class Texts(NamedTuple):
@@ -64,30 +69,34 @@ class Validation:
         return importlib.util.find_spec("sacrebleu") is not None
 
     @torch.no_grad()
-    def run(self, model: EncoderDecoder) -> dict[str, float]:
-        """Loss and perplexity on all held-out pairs, and BLEU of greedy translations of some."""
+    def run(self, model: EncoderDecoder) -> dict[str, Any]:
+        """Loss and perplexity on all held-out pairs; BLEU of greedy translations of some, and a few as samples."""
         model.eval()
         try:
-            values = self._loss(model)
+            values: dict[str, Any] = self._loss(model)
             if self.texts and self.can_score():
-                values["bleu"] = self._bleu(model)
+                values |= self._quality(model)
         finally:
             model.train()
         return values
 
-    def _bleu(self, model: EncoderDecoder) -> float:
-        """That of all directions on average."""
+    def _quality(self, model: EncoderDecoder) -> dict[str, Any]:
+        """BLEU of all directions on average, and the first translations of each beside what they should be."""
         translator = Translator.of(model, self.tokenizer, self.config)
-        found = []
+        found, samples = [], []
+        each = -(-_SAMPLES // len(self.texts))
         for direction, sources, references in self.texts:
             one = translator if direction is None else translator.between(*direction)
             try:
                 translations = one.translate(sources, beam=1)
             except NotFiniteError:
                 # The loss tells as much; whether to stop is for the loop to say.
-                return 0.0
-            found.append(bleu([one.text for one in translations], references))
-        return sum(found) / len(found)
+                return {"bleu": 0.0}
+            texts = [one.text for one in translations]
+            found.append(bleu(texts, references))
+            shown = [*zip(sources, references, texts, strict=True)][:each]
+            samples += [_sample(direction, *sample) for sample in shown]
+        return {"bleu": sum(found) / len(found), "samples": samples[:_SAMPLES]}
 
     def _loss(self, model: EncoderDecoder) -> dict[str, float]:
         total = surprise = tokens = 0.0
@@ -103,6 +112,11 @@ class Validation:
 
     def _parts(self) -> int:
         return -(-len(self.batches.rows) // self.batches.rows_a_step)
+
+
+def _sample(direction: Direction | None, *texts: str) -> dict[str, str]:
+    told = dict(zip(("source", "reference", "text"), (text[:_LONGEST_SAMPLE] for text in texts), strict=True))
+    return told | ({} if direction is None else {"from": direction.source, "to": direction.target})
 
 
 def _by_direction(stretches: Sequence[Stretch]) -> dict[Direction | None, NDArray[np.int64]]:

@@ -177,7 +177,7 @@ def test_the_log_tells_every_report(tmp_path: Path, toy_data: Path) -> None:
         "kind", "step", "loss", "nll", "tokens_per_second", "learning_rate", "gradient_norm", "epoch", "skipped",
         "seconds", "idle",
     }  # fmt: skip
-    assert lines[2].keys() == {"kind", "step", "loss", "nll", "perplexity", "bleu", "seconds"}
+    assert lines[2].keys() == {"kind", "step", "loss", "nll", "perplexity", "bleu", "samples", "seconds"}
     assert lines[-1]["loss"] < lines[0]["loss"]
 
 
