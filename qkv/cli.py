@@ -28,6 +28,7 @@ from qkv.commands.reproduce import add_reproduce
 from qkv.commands.score import add_score
 from qkv.commands.serve import add_serve
 from qkv.commands.translate import add_translate
+from qkv.commands.watch import add_watch
 from qkv.config import Config, override_all, settings
 from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError
 from qkv.fetch.corpora import CORPORA
@@ -112,6 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_translate,
         add_align,
         add_attention,
+        add_watch,
         add_score,
         add_serve,
         add_evaluate,

@@ -56,9 +56,14 @@ def read_log(run: Path) -> list[dict[str, Any]]:
         raise ConfigError(f"{run} is not a run directory")
     if not path.is_file():
         raise ConfigError(f"{run} has no {LOG}: it is not a run directory, or its training has not begun")
-    latest = {(report["kind"], report["step"]): report for report in _reports(path)}
-    if not latest:
+    if not (found := reports_of(path)):
         raise CheckpointError(f"{path} holds no reports yet; let the run train a little longer")
+    return found
+
+
+def reports_of(path: Path) -> list[dict[str, Any]]:
+    """The same of a log, which may hold none yet."""
+    latest = {(report["kind"], report["step"]): report for report in _reports(path)}
     return [latest[key] for key in sorted(latest, key=lambda key: (key[1], key[0]))]
 
 

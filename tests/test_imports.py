@@ -62,9 +62,10 @@ MAY_IMPORT = {
     "qkv.serve": (
         "qkv errors pages progress storage text.cleaning text.glossary text.languages text.words translate files"
     ),
+    "qkv.watching": "errors pages progress checkpoint inspecting translate plot",
     "qkv.commands": (
-        "errors storage progress config text prepare engines export inspecting translate evaluate fetch reproduce "
-        "parcel files serve"
+        "errors storage pages progress config text prepare engines export inspecting translate evaluate fetch "
+        "reproduce parcel files serve watching"
     ),
     "qkv.cli": (
         "qkv errors storage progress config recipes checkpoint prepare training distill fetch reproduce plot commands"

@@ -54,7 +54,7 @@ def test_a_page_allows_its_own_script_and_style_alone(folder: Path) -> None:
     assert "default-src 'none'" in policy and "unsafe" not in policy
 
 
-@pytest.mark.parametrize("name", ["inspector"])
+@pytest.mark.parametrize("name", ["inspector", "watch"])
 def test_of_what_is_to_be_put_in_nothing_is_left_out(name: str) -> None:
     assert "{{" not in page(FOLDER / name, "title", {}).split("<script")[0]
     assert sorted(re.findall(r"\{\{(\w+)\}\}", blank(FOLDER / name))) == ["data", "title"]

@@ -49,6 +49,10 @@ class Look:
         """The same, with something that whoever looks should know."""
         return dataclasses.replace(self, note=note)
 
+    def through(self, model: Opened) -> Look:
+        """The same translation, as another model of the same form sees it."""
+        return dataclasses.replace(self, lookable=self.lookable._replace(model=model))
+
     def __call__(self) -> Inspection:
         wording = self.searcher.wording
         given = dataclasses.replace(self.asked, target=self.ids)

@@ -1,0 +1,45 @@
+/** How a run learns: curves, samples, and the attention of one sentence over the checkpoints. */
+import {html} from "../inspector/elements.js";
+import {attentionPart} from "./attention.js";
+import {chart} from "./chart.js";
+import {samplesPart} from "./samples.js";
+
+const charts = [
+  {title: "Loss", unit: "nats per target token", value: "loss", kinds: ["train", "validation"], digits: 3},
+  {title: "Validation BLEU", unit: "greedy, on some held-out sentences", value: "bleu", kinds: ["validation"], digits: 1},
+  {title: "Learning rate", unit: "of each step", value: "learning_rate", kinds: ["train"], digits: 6},
+  {title: "Speed", unit: "tokens a second", value: "tokens_per_second", kinds: ["train"], digits: 0},
+];
+
+/** Gives a function that shows what is told of a run, as often as there is more. */
+export function mount(place) {
+  const title = html("h1", {});
+  const where = html("p", {class: "quiet"});
+  const problem = html("p", {class: "problem", role: "status"});
+  const drawn = charts.map((about) => chart(about));
+  const samples = samplesPart();
+  const attention = attentionPart();
+  place.replaceChildren(
+    html("header", {}, title, where, problem),
+    html("div", {class: "charts"}, drawn.map(({element}) => element)),
+    attention.element,
+    samples.element,
+  );
+  return (told) => {
+    problem.textContent = told.problem ?? "";
+    if (!told.name) return;
+    title.textContent = told.name;
+    const last = Math.max(0, ...[...told.train, ...told.validation].map(({step}) => step));
+    where.textContent = last
+      ? `Step ${last.toLocaleString("en")} of ${told.steps.toLocaleString("en")}`
+      : "Nothing is logged yet.";
+    for (const each of drawn) each.update(told);
+    attention.update(told.attention);
+    samples.update(told.samples);
+  };
+}
+
+/** Shows what a saved page carries. */
+export function mountSaved() {
+  mount(document.getElementById("watch"))(JSON.parse(document.getElementById("told").textContent));
+}

@@ -1,0 +1,1 @@
+"""A run as a page that shows how it learns, while it does."""

@@ -1,0 +1,75 @@
+"""A run's page in a real browser: as a file, and live."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from qkv.watching.run import Watched
+from qkv.watching.server import WatchServer
+from tests.toy import Command
+
+pytest.importorskip("playwright", reason="no playwright here: make setup installs it")
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+    from tests.browser.judging import Judge
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Whatever a page complains of fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: faults.append(said.text) if "Content Security Policy" in said.text else None)
+    yield page
+    context.close()
+    assert faults == []
+
+
+def test_a_saved_page_shows_curves_samples_and_attention(
+    page: Page, command: Command, toy_run: Path, tmp_path: Path, judge: Judge
+) -> None:
+    saved = tmp_path / "run.html"
+    command("watch", toy_run, "--html", saved)
+    page.goto(saved.as_uri())
+    expect(page.get_by_text("Step 300 of 300")).to_be_visible()
+    for title in ("Loss", "Validation BLEU", "Learning rate", "Speed"):
+        assert page.get_by_role("img", name=title).locator("path.curve").count() >= 1
+    rects = page.locator("rect.weight")
+    before = rects.evaluate_all("(all) => all.map((one) => one.getAttribute('fill-opacity'))")
+    page.get_by_role("slider", name="Checkpoint of").press("Home")
+    expect(page.get_by_text("step 100", exact=True).first).to_be_visible()
+    assert rects.evaluate_all("(all) => all.map((one) => one.getAttribute('fill-opacity'))") != before
+    assert page.get_by_role("row").filter(has_text="as a person said it").count() == 1
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+        assert judge(page) == []
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_live_page_grows_with_the_run_and_says_when_nobody_answers(page: Page, toy_run: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(toy_run, tmp_path / "run")
+    with WatchServer(Watched(run), 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        page.goto(server.url)
+        expect(page.get_by_text("Step 300 of 300")).to_be_visible()
+        with (run / "log.jsonl").open("a") as log:
+            log.write(json.dumps({"kind": "train", "step": 350, "loss": 0.5}) + "\n")
+        expect(page.get_by_text("Step 350 of 300")).to_be_visible()
+        server.shutdown()
+        thread.join()
+    expect(page.get_by_text("qkv watch has ended")).to_be_visible()
+    expect(page.get_by_text("Step 350 of 300")).to_be_visible()

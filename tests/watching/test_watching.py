@@ -1,0 +1,188 @@
+"""A run, watched."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qkv import Translator
+from qkv.watching.run import Watched
+from tests.serve.served import eventually
+from tests.toy import Command, held_out, reports
+
+TEXT, _ = held_out()[0]
+
+
+@pytest.fixture
+def run(toy_run: Path, tmp_path: Path) -> Path:
+    """A copy of the toy run, which may be changed."""
+    return Path(shutil.copytree(toy_run, tmp_path / "run"))
+
+
+def told(run: Path, **how: Any) -> dict[str, Any]:
+    watched = Watched(run, **how)
+    watched.look()
+    return watched.told()
+
+
+def test_a_validation_logs_a_few_translations(toy_run: Path) -> None:
+    last = reports(toy_run, "validation")[-1]
+    assert len(last["samples"]) == 3
+    assert all(one["reference"] == one["source"][::-1] for one in last["samples"])
+    # The run has learned its language.
+    assert sum(one["text"] == one["reference"] for one in last["samples"]) >= 2
+
+
+def test_curves_and_samples_are_those_of_the_log(toy_run: Path) -> None:
+    shown = told(toy_run)
+    for kind, names in (("train", ("loss", "learning_rate")), ("validation", ("loss", "bleu"))):
+        logged = reports(toy_run, kind)
+        assert [one["step"] for one in shown[kind]] == [one["step"] for one in logged]
+        for name in names:
+            assert [one[name] for one in shown[kind]] == [one[name] for one in logged]
+    assert shown["samples"][-1]["sentences"] == reports(toy_run, "validation")[-1]["samples"]
+    assert (shown["steps"], shown["problem"]) == (300, None)
+
+
+def test_attention_is_told_of_every_checkpoint_and_becomes_sharper(toy_run: Path) -> None:
+    shown = told(toy_run)["attention"]
+    sample = reports(toy_run, "validation")[0]["samples"][0]
+    assert shown["texts"] == [sample["source"], sample["reference"]]
+    assert [one["step"] for one in shown["checkpoints"]] == [100, 200, 300]
+    sharpness = []
+    for one in shown["checkpoints"]:
+        for layer in one["layers"]:
+            assert len(layer) == len(shown["target"])
+            assert all(len(row) == len(shown["source"]) and abs(sum(row) - 1) < 0.02 for row in layer)
+        sharpness.append(sum(max(row) for layer in one["layers"] for row in layer))
+    assert sharpness[-1] > sharpness[0]
+
+
+def test_a_sentence_can_be_chosen(toy_run: Path) -> None:
+    shown = told(toy_run, sentence=TEXT)["attention"]
+    assert shown["texts"] == [TEXT, TEXT[::-1]]
+
+
+def test_a_damaged_checkpoint_is_told_of_and_the_others_are_shown(run: Path) -> None:
+    path = run / "checkpoints" / "step-0000200" / "weights.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    shown = told(run)
+    assert [one["step"] for one in shown["attention"]["checkpoints"]] == [100, 300]
+    assert "step-0000200" in shown["problem"]
+
+
+def test_what_was_seen_stays_when_the_run_removes_it_and_new_reports_are_found(run: Path) -> None:
+    watched = Watched(run)
+    watched.look()
+    shutil.rmtree(run / "checkpoints" / "step-0000100")
+    with (run / "log.jsonl").open("a") as log:
+        log.write(json.dumps({"kind": "train", "step": 310, "loss": float("nan"), "learning_rate": 0.1}) + "\n{")
+    watched.look()
+    shown = watched.told()
+    assert len(shown["attention"]["checkpoints"]) == 3
+    # JSON has no word for what is not a number.
+    assert shown["train"][-1] == {"step": 310, "loss": None, "learning_rate": 0.1, "tokens_per_second": None}
+
+
+def test_a_run_that_has_only_begun_is_shown_as_such(run: Path) -> None:
+    for name in ("checkpoints", "final"):
+        shutil.rmtree(run / name)
+    (run / "log.jsonl").unlink()
+    shown = told(run)
+    assert (shown["train"], shown["validation"], shown["samples"], shown["attention"]) == ([], [], [], None)
+
+
+def test_where_no_checkpoint_is_left_the_end_of_the_run_is_looked_at(run: Path) -> None:
+    shutil.rmtree(run / "checkpoints")
+    assert [one["step"] for one in told(run)["attention"]["checkpoints"]] == [300]
+
+
+def test_a_damaged_checkpoint_is_not_read_again_and_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+    load = Translator.load
+
+    def counted(*given: Any, **more: Any) -> Translator:
+        loaded.append(given)
+        return load(*given, **more)
+
+    monkeypatch.setattr(Translator, "load", counted)
+    path = run / "checkpoints" / "step-0000300" / "weights.safetensors"
+    path.write_bytes(b"")
+    watched = Watched(run)
+    watched.look()
+    watched.look()
+    assert len(loaded) == 1
+
+
+def test_a_log_without_samples_asks_for_a_sentence(run: Path) -> None:
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    kept = [{name: value for name, value in line.items() if name != "samples"} for line in lines]
+    (run / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+    assert "--sentence" in told(run)["problem"]
+
+
+def test_a_page_is_written_and_nothing_in_the_run(command: Command, run: Path, tmp_path: Path) -> None:
+    def state() -> list[tuple[str, int, int]]:
+        return sorted((str(one), one.stat().st_mtime_ns, one.stat().st_size) for one in run.rglob("*"))
+
+    before = state()
+    page = tmp_path / "run.html"
+    assert command("watch", run, "--html", page).code == 0
+    assert state() == before
+    data = re.findall(r'id="told">(.*?)</script>', page.read_text())[0]
+    assert json.loads(data)["attention"]["texts"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["nowhere"], "no such run directory: nowhere"),
+        (["RUN", "--from", "en"], "both --from and --to"),
+        (["RUN", "--port", "70000"], "no port 70000"),
+        (["RUN", "--sentence", " "], "the sentence is empty"),
+    ],
+)
+def test_what_is_typed_wrong_is_said_in_a_line(command: Command, toy_run: Path, typed: list[str], said: str) -> None:
+    ran = command("watch", *(str(toy_run) if one == "RUN" else one for one in typed))
+    assert ran.code == 2 and said in ran.err
+
+
+def test_a_server_shows_the_run_to_this_machine_alone_and_ends_with_a_signal(toy_run: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("w") as file:
+        command = [sys.executable, "-m", "qkv", "watch", str(toy_run), "--port", "0"]
+        process = subprocess.Popen(command, stderr=file, env=dict(os.environ))
+    try:
+        assert eventually(lambda: "http://" in log.read_text(), 60)
+        port = int(re.findall(r"127\.0\.0\.1:(\d+)", log.read_text())[0])
+
+        def got(path: str, host: str = "") -> tuple[int, bytes, str]:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{port}"})
+            answer = connection.getresponse()
+            found = answer.status, answer.read(), answer.headers["Content-Security-Policy"]
+            connection.close()
+            return found
+
+        status, body, policy = got("/")
+        assert status == 200 and b"live.js" in body
+        assert "default-src 'none'" in policy and "unsafe" not in policy
+        assert got("/told", f"localhost:{port}")[0] == 200
+        assert got("/told", "evil.example")[0] == 403
+        assert got("/../config.py")[0] == got("/watch/")[0] == 404
+        assert eventually(lambda: json.loads(got("/told")[1])["attention"] is not None, 60)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.wait()
