@@ -11,8 +11,6 @@ from qkv.commands.arguments import Commands, search_arguments
 from qkv.commands.lines import open_output
 from qkv.commands.models import load_any, model_arguments
 from qkv.errors import ConfigError
-from qkv.inspecting.inspection import MOST_VECTORS_OF_FILE
-from qkv.inspecting.page import page
 from qkv.progress import tell
 
 if TYPE_CHECKING:
@@ -53,6 +51,10 @@ def _attention(options: argparse.Namespace) -> None:
     sentences = _sentences(options)
     if not all(sentence.strip() for sentence in sentences):
         raise ConfigError("a sentence is empty; give some words to translate")
+    # numpy is slow to import, and --help must not wait for it.
+    from qkv.inspecting.inspection import MOST_VECTORS_OF_FILE
+    from qkv.inspecting.page import page
+
     translator = load_any(options)
     found = translator.translate(sentences, beam=options.beam, length_penalty=options.length_penalty)
     shown = [one.attention.as_json(most_vectors=MOST_VECTORS_OF_FILE) for one in found]
