@@ -58,7 +58,7 @@ def run(toy_run: Path, tmp_path: Path) -> Path:
         ([], "the following arguments are required: COMMAND; see qkv --help"),
         (["transalte"], "invalid choice"),
         (["score"], "the following arguments are required: RUN; see qkv score --help"),
-        (["translate", "--model", "nowhere"], "there is no model here: `qkv train` and `qkv export` make one"),
+        (["translate", "--model", "nowhere"], "there is no model here: the folder models/ of qkv's repository has one"),
         (["train", "a", "b", "--foo"], "unrecognized arguments: --foo"),
         (["translate", "run", "--beam", "four"], "invalid int value: 'four'"),
         (["train", "a.en", "b.fr"], "train needs --output"),

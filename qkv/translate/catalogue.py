@@ -69,8 +69,8 @@ class Catalogue:
         routes = self.directions()
         if not routes:
             raise ConfigError(
-                "there is no model here: `qkv train` and `qkv export` make one, to be named with --model DIR or in "
-                f"{MODELS_VARIABLE}"
+                "there is no model here: the folder models/ of qkv's repository has one, `qkv train` and `qkv export` "
+                f"make one; name it with --model DIR or in {MODELS_VARIABLE}"
             )
         return one_of(routes, source, target)
 

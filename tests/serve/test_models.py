@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,11 +37,11 @@ def models(toy_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def several(models: Path) -> Iterator[Served]:
-    with running(environment={**os.environ, "QKV_MODELS": str(models)}) as server:
+    with running("--model", str(models)) as server:
         yield server
 
 
-def test_without_a_model_all_that_are_here_are_served(several: Served) -> None:
+def test_all_models_of_a_folder_are_served(several: Served) -> None:
     assert several.get("/languages").json == [
         {"code": "de", "name": "German", "targets": ["en", "pt-BR"]},
         {"code": "en", "name": "English", "targets": ["de", "pt-BR"]},
@@ -116,7 +115,7 @@ def test_some_of_the_models_can_be_chosen(models: Path, command: Command) -> Non
 
 def test_where_there_is_no_model_it_is_told_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qkv.translate.catalogue.usual_places", lambda: [tmp_path])
-    with pytest.raises(ConfigError, match="there is no model here: `qkv train` and"):
+    with pytest.raises(ConfigError, match="there is no model here: the folder models/ of"):
         load(Settings())
 
 

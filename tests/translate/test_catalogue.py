@@ -94,7 +94,7 @@ def test_models_are_looked_for_in_the_usual_places(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     package = tmp_path / "checkout" / "qkv" / "__init__.py"
     monkeypatch.setattr(qkv, "__file__", str(package))
-    with pytest.raises(ConfigError, match="no model here: `qkv train` and `qkv export` make one"):
+    with pytest.raises(ConfigError, match="no model here: the folder models/ of qkv's repository"):
         Catalogue.open().route("en", "de")
     (tmp_path / "home" / "qkv").mkdir(parents=True)
     shutil.copytree(models, tmp_path / "home" / "qkv" / "models", symlinks=True)

@@ -1,0 +1,114 @@
+"""The model that ships: what it takes, that it translates at once and without torch, and what it says it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from qkv.manifest import read_manifest, verified
+from qkv.translate import Catalogue
+from tests.serve.served import running
+
+ROOT = Path(__file__).parent.parent
+MODELS = ROOT / "models"
+SENTENCE = "The animal didn't cross the street because it was too tired."
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return Catalogue.open([MODELS])
+
+
+def translated(*arguments: str, text: str = SENTENCE) -> subprocess.CompletedProcess[str]:
+    """By the command line as it is installed, with no other models in sight."""
+    surroundings = {name: value for name, value in os.environ.items() if name != "QKV_MODELS"}
+    return subprocess.run(
+        [sys.executable, "-m", "qkv", "translate", *arguments],
+        input=text + "\n", capture_output=True, text=True, env=surroundings, timeout=120,
+    )  # fmt: skip
+
+
+def test_all_models_together_take_128_megabytes_and_no_file_more_than_64() -> None:
+    sizes = [path.stat().st_size for path in MODELS.rglob("*") if path.is_file()]
+    assert 50_000_000 < sum(sizes) <= 128_000_000
+    assert max(sizes) <= 64_000_000
+
+
+def test_every_file_is_the_one_that_was_exported() -> None:
+    for model in MODELS.iterdir():
+        expected = read_manifest(model)
+        assert {*expected} == {path.name for path in model.iterdir()} - {"manifest.json", "README.md"}
+        for name in expected:
+            verified(model, name, expected)
+
+
+def test_it_translates_in_four_directions_and_the_rest_through_english(catalogue: Catalogue) -> None:
+    assert {str(route) for route in catalogue.directions()} == {
+        "en-de", "de-en", "en-fr", "fr-en", "de-fr (through en)", "fr-de (through en)",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text", "words"),
+    [
+        ("en", "de", SENTENCE, ("Tier", "Straße", "müde")),
+        ("en", "fr", SENTENCE, ("animal", "rue", "fatigué")),
+        ("de", "en", "Das Haus ist alt, aber schön.", ("house", "old", "beautiful")),
+        ("fr", "en", "Le chat dort sur le canapé.", ("cat", "sleep")),
+        ("de", "fr", "Das Haus ist alt.", ("maison",)),
+    ],
+)
+def test_it_translates(catalogue: Catalogue, source: str, target: str, text: str, words: tuple[str, ...]) -> None:
+    (found,) = catalogue.translator(source, target).translate([text])
+    assert found.complete
+    for word in words:
+        assert word in found.text, found.text
+
+
+def test_the_command_line_uses_it_by_itself() -> None:
+    done = translated("--from", "en", "--to", "de")
+    assert done.returncode == 0, done.stderr
+    assert "Tier" in done.stdout
+
+
+def test_a_server_without_a_model_serves_it() -> None:
+    with running() as served:
+        told = served.post("/translate", {"q": SENTENCE, "source": "en", "target": "fr"}).json["translatedText"]
+        assert "animal" in told
+        targets = {one["code"]: one["targets"] for one in served.get("/languages").json}
+        assert targets["de"] == ["en", "fr"]
+
+
+def test_who_asks_for_another_language_is_told_which_there_are() -> None:
+    done = translated("--from", "en", "--to", "it")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    for direction in ("en-de", "de-en", "en-fr", "fr-en", "de-fr (through en)"):
+        assert direction in done.stderr
+
+
+def test_it_is_loaded_within_a_second_and_without_torch() -> None:
+    """Of the processor's time: a machine that is busy with other tests takes longer by the clock."""
+    script = """
+import sys, time
+from qkv.translate import Catalogue, Translator
+catalogue = Catalogue.open()
+began = time.process_time()
+catalogue.translator("en", "de")
+print(time.process_time() - began, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    seconds, torch = done.stdout.split()
+    assert float(seconds) < 1
+    assert torch == "False"
+
+
+def test_its_card_tells_data_terms_recipe_and_scores() -> None:
+    for model in MODELS.iterdir():
+        card = (model / "README.md").read_text(encoding="utf-8")
+        for told in ("CC BY 4.0", "European Parliament", "Tatoeba", "newstest2014", "sacreBLEU", "H200", "fast"):
+            assert told in card, told
