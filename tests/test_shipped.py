@@ -75,6 +75,13 @@ def test_the_command_line_uses_it_by_itself() -> None:
     assert "Tier" in done.stdout
 
 
+def test_a_side_that_only_one_direction_has_directly_need_not_be_named() -> None:
+    done = translated("--to", "fr")
+    assert (done.returncode, "animal" in done.stdout) == (0, True), done.stderr
+    done = translated("--to", "en", text="Guten Morgen.")
+    assert (done.returncode, "de-en, fr-en" in done.stderr) == (2, True)
+
+
 def test_a_server_without_a_model_serves_it() -> None:
     with running() as served:
         told = served.post("/translate", {"q": SENTENCE, "source": "en", "target": "fr"}).json["translatedText"]

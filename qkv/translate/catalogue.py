@@ -13,7 +13,7 @@ from qkv.config import from_json
 from qkv.errors import ConfigError, QkvError
 from qkv.progress import tell
 from qkv.text.languages import Direction
-from qkv.translate.directions import directions_of, one_of
+from qkv.translate.directions import directions_of, fitting, one_of
 from qkv.translate.options import Precision
 from qkv.translate.relay import Relay
 from qkv.translate.translator import Translator
@@ -65,14 +65,15 @@ class Catalogue:
         return direct + [Route(*pair, _BETWEEN) for pair in pairs if pair not in self._models and self._goes(pair)]
 
     def route(self, source: str | None, target: str | None) -> Route:
-        """The one that is meant; a side that nobody names is found where only one fits."""
+        """The one that is meant; a side that nobody names is found where only one fits, or only one directly."""
         routes = self.directions()
         if not routes:
             raise ConfigError(
                 "there is no model here: the folder models/ of qkv's repository has one, `qkv train` and `qkv export` "
                 f"make one; name it with --model DIR or in {MODELS_VARIABLE}"
             )
-        return one_of(routes, source, target)
+        direct = fitting([route for route in routes if route.through is None], source, target)
+        return direct[0] if len(direct) == 1 else one_of(routes, source, target)
 
     def translator(self, source: str | None, target: str | None, *, domain: str | None = None) -> Translator | Relay:
         """What translates from one language into another, directly or through a language between."""

@@ -39,18 +39,23 @@ Way = TypeVar("Way", bound=_Way)
 
 def one_of(ways: Sequence[Way], source: str | None, target: str | None) -> Way:
     """The one that is meant; a side that nobody names is found where only one fits."""
-    sources, targets = {way.source for way in ways}, {way.target for way in ways}
-    found = [
-        way
-        for way in ways
-        if (source is None or way.source == closest(source, sources))
-        and (target is None or way.target == closest(target, targets))
-    ]
+    found = fitting(ways, source, target)
     if not found:
         raise ConfigError(f"no model here translates {_asked_for(source, target)}; there is {_listed(ways)}")
     if len(found) > 1:
         raise which_direction(found)
     return found[0]
+
+
+def fitting(ways: Sequence[Way], source: str | None, target: str | None) -> list[Way]:
+    """Those between these languages, of which either may be left open."""
+    sources, targets = {way.source for way in ways}, {way.target for way in ways}
+    return [
+        way
+        for way in ways
+        if (source is None or way.source == closest(source, sources))
+        and (target is None or way.target == closest(target, targets))
+    ]
 
 
 def which_direction(ways: Sequence[_Way]) -> ConfigError:
