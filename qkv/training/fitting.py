@@ -48,6 +48,8 @@ def fitted(config: Config, processes: Processes, prepared: Prepared | None) -> C
     batches = None if prepared is None else batches_of(_with_rows(config, least), prepared, "train")
     # A step of more than all there is would only see it again.
     most = None if batches is None else max(1, len(batches.rows) // least)
+    # What this process had before and needs no more would count as taken.
+    release_memory(device)
     free = free_memory(device) // processes.sharing(device)
     free = int(_COUNTED_ON[device.type] * max(0, free - _LIBRARIES[device.type]))
     footprint = Footprint.of(config, processes=processes.count)
