@@ -306,10 +306,13 @@ def _add_plot(commands: _Commands[_Parser]) -> None:
         "plot",
         help="draw the curves of runs to a PNG",
         description="Draws loss, BLEU, learning rate and speed of one or more runs.",
-        epilog="example:\n  qkv plot run/ other-run/ --output curves.png",
+        epilog="examples:\n"
+        "  qkv plot run/ other-run/ --output curves.png\n"
+        "  qkv plot base/ fast/ --over minutes      # what each has learned in the same time",
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     parser.add_argument("--output", type=Path, metavar="PNG", help="default: curves.png in the first run directory")
+    parser.add_argument("--over", choices=["steps", "minutes"], default="steps", help="default: steps")
     parser.set_defaults(run=_plot)
 
 
@@ -317,7 +320,7 @@ def _plot(options: argparse.Namespace) -> None:
     from qkv.plot import plot
 
     output = options.output or options.runs[0] / "curves.png"
-    plot(options.runs, output)
+    plot(options.runs, output, over=options.over)
     print(output)
 
 

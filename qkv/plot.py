@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qkv.errors import CheckpointError, ConfigError, MissingExtraError, StorageError
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 LOG = "log.jsonl"
 
 
-def plot(runs: Sequence[Path], output: Path) -> None:
+def plot(runs: Sequence[Path], output: Path, *, over: str = "steps") -> None:
     """Writes the picture of the runs that `draw` draws."""
     if output.suffix.lower() != ".png":
         raise ConfigError(f"plots are PNG files, and {output} is not called one; try {output.with_suffix('.png')}")
-    figure = draw(runs)
+    figure = draw(runs, over=over)
     try:
         figure.savefig(output, format="png", dpi=130)
     except OSError as error:
         raise StorageError(f"the plot cannot be written to {output}: {error.strerror}") from error
 
 
-def draw(runs: Sequence[Path]) -> Figure:
-    """Loss, quality, learning rate and speed of the runs over their steps, as a figure of Matplotlib."""
-    histories = [_History(name, read_log(run)) for name, run in zip(_names(runs), runs, strict=True)]
+def draw(runs: Sequence[Path], *, over: str = "steps") -> Figure:
+    """Loss, quality, learning rate and speed of the runs over their steps or minutes, as a figure of Matplotlib."""
+    histories = [_History(name, read_log(run), OVER[over]) for name, run in zip(_names(runs), runs, strict=True)]
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -39,7 +39,7 @@ def draw(runs: Sequence[Path]) -> Figure:
     figure = Figure(figsize=(12, 8), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12))
     grid = figure.subplots(2, 2, sharex=True)
     for axes, panel in zip(grid.flat, _panels(histories), strict=True):
-        _frame(axes, panel)
+        _frame(axes, panel, OVER[over])
         _fill(axes, panel, histories)
     loss, _, _, speed = grid.flat
     loss.set_xlim(left=0)
@@ -88,21 +88,39 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(run) for run in runs]
 
 
+class _Along(NamedTuple):
+    """What curves go along."""
+
+    unit: str
+    value: str
+    """Of a report."""
+    share: float = 1.0
+
+
+OVER = {"steps": _Along("step", "step"), "minutes": _Along("minutes of steps", "seconds", 1 / 60)}
+
+
 @dataclass(frozen=True)
 class _History:
     """A run's name and what it reported."""
 
     name: str
     reports: list[dict[str, Any]]
+    along: _Along
 
-    def curve(self, kind: str, value: str) -> list[tuple[int, float]]:
-        """(step, value) of the reports of this kind that hold this value."""
-        return [(one["step"], one[value]) for one in self.reports if one["kind"] == kind and one.get(value) is not None]
+    def curve(self, kind: str, value: str) -> list[tuple[float, float]]:
+        """(how far the run was, value) of the reports of this kind that hold this value."""
+        place = self.along.value
+        return [
+            (one[place] * self.along.share, one[value])
+            for one in self.reports
+            if one["kind"] == kind and one.get(place) is not None and one.get(value) is not None
+        ]
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """One value over the steps, from one or more kinds of report."""
+    """One value over the course of a run, from one or more kinds of report."""
 
     title: str
     unit: str
@@ -135,10 +153,10 @@ def _panels(histories: Sequence[_History]) -> list[_Panel]:
     return [_LOSS, quality, _RATE, _SPEED]
 
 
-def _frame(axes: Axes, panel: _Panel) -> None:
+def _frame(axes: Axes, panel: _Panel, along: _Along) -> None:
     axes.set_title(panel.title, loc="left", fontweight="bold")
     axes.set_ylabel(panel.unit, color=_GREY)
-    axes.set_xlabel("step", color=_GREY)
+    axes.set_xlabel(along.unit, color=_GREY)
     if panel.logarithmic:
         _use_logarithm(axes)
     axes.xaxis.set_major_formatter("{x:,.0f}")
@@ -163,8 +181,8 @@ def _fill(axes: Axes, panel: _Panel, histories: Sequence[_History]) -> None:
         again, colour = divmod(number, len(_COLOURS))
         for kind in panel.kinds:
             points = history.curve(kind, panel.value)
-            steps, values = [step for step, _ in points], [value for _, value in points]
-            axes.plot(steps, values, color=_COLOURS[colour], linestyle=_DASHES[again % len(_DASHES)], **_MARKS[kind])
+            places, values = [place for place, _ in points], [value for _, value in points]
+            axes.plot(places, values, color=_COLOURS[colour], linestyle=_DASHES[again % len(_DASHES)], **_MARKS[kind])
             empty = empty and not points
     if empty:
         axes.text(0.5, 0.5, "not reported yet", transform=axes.transAxes, ha="center", color=_GREY)

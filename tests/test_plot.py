@@ -61,6 +61,14 @@ def test_the_panels_show_what_was_reported(tmp_path: Path) -> None:
     ]
 
 
+def test_runs_of_other_batches_are_compared_over_minutes(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", train(100, 5.1), validation(100, 4.5, bleu=12.3))
+    loss, bleu, *_ = draw([run], over="minutes").axes
+    assert (loss.get_xlabel(), bleu.get_xlabel()) == ("minutes of steps", "minutes of steps")
+    assert np.asarray(loss.get_lines()[0].get_xydata()).tolist() == [[pytest.approx(12.3 / 60), 5.1]]
+    assert np.asarray(bleu.get_lines()[0].get_xydata()).tolist() == [[pytest.approx(70.1 / 60), 12.3]]
+
+
 def test_perplexity_stands_in_where_a_run_has_no_bleu(tmp_path: Path) -> None:
     runs = [
         write_run(tmp_path / "with", train(100, 5.1), validation(100, 4.5, bleu=12.3)),

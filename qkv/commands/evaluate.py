@@ -39,6 +39,7 @@ def add_evaluate(commands: Commands[Any]) -> None:
     parser.add_argument(
         "--language", metavar="CODE", help="target language, for the paper's flavour (default: the run's, else English)"
     )
+    parser.add_argument("--domain", metavar="NAME", help="translate as a kind of text that the model can tell apart")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     search_arguments(parser)
     parser.set_defaults(run=_evaluate)
@@ -67,6 +68,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         length_penalty=options.length_penalty,
         device=options.device,
         precision=options.precision,
+        domain=options.domain,
     )
     chosen = options.language or language or "en"
     if chosen not in moses_languages():
@@ -90,7 +92,7 @@ def _evaluate_tests(options: argparse.Namespace) -> None:
     catalogue = Catalogue.open(options.systems or None, device=options.device, precision=options.precision)
     only = parse_directions(options.directions)
     how = {"beam": options.beam, "length_penalty": options.length_penalty}
-    rows = evaluate_several(catalogue, options.tests, only, **how)
+    rows = evaluate_several(catalogue, options.tests, only, domain=options.domain, **how)
     _show([row.values for row in rows] if options.json else table(rows))
 
 

@@ -13,7 +13,7 @@ from qkv.evaluate.scores import Score, moses_languages, score
 from qkv.evaluate.systems import read_test
 from qkv.progress import Progress
 from qkv.text.languages import Direction, named_pair
-from qkv.translate import Catalogue, Route
+from qkv.translate import Catalogue, Relay, Route, Translator
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,23 @@ class Row:
 
 
 def evaluate_several(
-    catalogue: Catalogue, tests: Sequence[Path], only: Sequence[Direction] = (), **how: Any
+    catalogue: Catalogue,
+    tests: Sequence[Path],
+    only: Sequence[Direction] = (),
+    *,
+    domain: str | None = None,
+    **how: Any,
 ) -> list[Row]:
-    """Translates each test set and scores that, in the directions between its languages, or in `only` those."""
+    """Translates each test set and scores that, in the directions between its languages, or in `only` those.
+
+    `domain` is a kind of text that the models have learned to tell apart.
+    """
+    asked = _asked(catalogue.directions(), tests, only)
+    # All of them first: one that cannot do this is found before others have translated for an hour.
+    translators = [catalogue.translator(route.source, route.target, domain=domain) for _, route, _ in asked]
     return [
-        _row(catalogue, route, test, turned=turned, **how)
-        for test, route, turned in _asked(catalogue.directions(), tests, only)
+        _row(translator, route, test, turned=turned, **how)
+        for translator, (test, route, turned) in zip(translators, asked, strict=True)
     ]
 
 
@@ -80,12 +91,11 @@ def _asked(routes: Sequence[Route], tests: Sequence[Path], only: Sequence[Direct
     return found
 
 
-def _row(catalogue: Catalogue, route: Route, test: Path, *, turned: bool, **how: Any) -> Row:
+def _row(translator: Translator | Relay, route: Route, test: Path, *, turned: bool, **how: Any) -> Row:
     sources, references = read_test(test, None, None)
     assert sources is not None
     if turned:
         sources, references = references, sources
-    translator = catalogue.translator(route.source, route.target)
     with Progress(f"translating {test.name}, {route}", total=len(sources), unit="lines") as progress:
         found = translator.translate(sources, progress=progress.advance, **how)
     language = route.target if route.target in moses_languages() else None

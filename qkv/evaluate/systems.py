@@ -37,6 +37,7 @@ def read_systems(
     length_penalty: float | None,
     device: str,
     precision: Precision,
+    domain: str | None = None,
 ) -> tuple[dict[str, list[str]], str | None]:
     """Each system's translations by its name, and the target language if a run knows it."""
     systems: dict[str, list[str]] = {}
@@ -53,6 +54,8 @@ def read_systems(
         from qkv.translate import Translator
 
         translator = Translator.load(path, device=device, precision=precision)
+        if domain is not None:
+            translator = translator.between(translator.source_language, translator.target_language, domain=domain)
         language = language or translator.target_language
         with Progress(f"translating with {path}", total=len(sources), unit="lines") as progress:
             translations = translator.translate(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from qkv.training import train
+from qkv.translate import Translator
 from tests import toy
 from tests.toy import Command
 from tests.translate.test_catalogue import named
@@ -44,6 +46,7 @@ def test_a_table_has_a_row_for_each_test_set_and_direction(model: Path, tmp_path
         (["--tests", "test.en-fr.tsv"], "the directions are en-de"),
         (["--tests", "test.en-de.tsv", "--directions", "de-en"], "the directions are en-de"),
         (["--tests", "test.en-de.tsv", "--language", "de"], "--language does not go with --tests"),
+        (["--tests", "test.en-de.tsv", "--domain", "docs"], "no tag for the domain 'docs'"),
     ],
 )
 def test_what_cannot_be_scored_is_told_before_anything_is_translated(
@@ -51,3 +54,30 @@ def test_what_cannot_be_scored_is_told_before_anything_is_translated(
 ) -> None:
     ran = command("evaluate", model, *arguments)
     assert (ran.code, told in ran.err) == (2, True)
+
+
+def test_a_domain_is_asked_for_in_both_ways_of_scoring(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = toy.pairs(120)
+    toy.write_tsv(tmp_path / "a.en-de.tsv", some[:60])
+    toy.write_tsv(tmp_path / "b.en-de.tsv", some[60:])
+    mix = tmp_path / "mix.toml"
+    mix.write_text('corpus = [{files = ["a.en-de.tsv"]}, {files = ["b.en-de.tsv"], domain = "talks"}]\n')
+    with toy.one_thread():
+        train([mix], tmp_path / "run", toy.QUICK.with_changes(text={"vocabulary": 340}))
+    asked: list[str | None] = []
+    between = Translator.between
+
+    def watched(self: Translator, *languages: str | None, domain: str | None = None) -> Translator:
+        asked.append(domain)
+        return between(self, *languages, domain=domain)
+
+    monkeypatch.setattr(Translator, "between", watched)
+    test = toy.write_tsv(tmp_path / "c.en-de.tsv", some[:4])
+    found = {
+        way: json.loads(command("evaluate", tmp_path / "run", way, test, "--domain", "talks", "--json").out)
+        for way in ("--test", "--tests")
+    }
+    assert found["--test"]["systems"][str(tmp_path / "run")]["chrf"] == found["--tests"][0]["scores"]["chrf"]
+    assert asked == ["talks", "talks"]
