@@ -82,7 +82,7 @@ def main() -> None:
 
 def results(trials: Mapping[str, Trial], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """What came of each trial; one that fails says why, and costs the others nothing."""
-    speeds: dict[object, float] = {}
+    speeds: dict[tuple[object, int], float] = {}
     for name, trial in trials.items():
         begun = time.monotonic()
         told: dict[str, Any] = {"name": name, "asked": options.seconds, "set": options.set, "commit": _commit()}
@@ -95,16 +95,20 @@ def results(trials: Mapping[str, Trial], options: argparse.Namespace) -> Iterato
         yield told | {"wall": time.monotonic() - begun}
 
 
-def attempt(trial: Trial, options: argparse.Namespace, speeds: dict[object, float]) -> dict[str, Any]:
+def attempt(trial: Trial, options: argparse.Namespace, speeds: dict[tuple[object, int], float]) -> dict[str, Any]:
     """A run of as many steps as its speed allows, and how good it is in the end."""
     prepared = Prepared.open(getattr(options, trial.data))
     config = prepared.applied_to(config_of(trial, options.set))
     kind, log = _kind(trial), options.output.with_suffix(".log")
     with log.open("a", encoding="utf-8") as file, redirect_stderr(file), tempfile.TemporaryDirectory() as directory:
-        if kind not in speeds:
-            whole = config.with_changes(training={"ramp_steps": 0, "dropout_after": 0})
-            speeds[kind] = steps_a_second(whole, prepared, _MEASURING)
-        steps = steps_within(config, options.seconds * speeds[kind])
+        for rows, _, _ in ramp_of(config.training).stages(config.rows_a_step):
+            # Small steps take more than their share of the time, and each size sets up kernels of its own.
+            if (kind, rows) not in speeds:
+                alike = {"tokens_per_batch": rows * config.row_width, "ramp_steps": 0, "dropout_after": 0}
+                speeds[kind, rows] = steps_a_second(config.with_changes(training=alike), prepared, _MEASURING)
+        steps = steps_within(
+            config, options.seconds, {rows: speed for (one, rows), speed in speeds.items() if one == kind}
+        )
         ends = {"steps": steps, "validate_every": steps, "save_every": steps}
         run = Path(directory) / "run"
         train_prepared(prepared.directory, run, config.with_changes(training=ends))
@@ -119,13 +123,15 @@ def config_of(trial: Trial, more: list[str]) -> Config:
     return override_all(recipe("base"), {name: str(value) for name, value in changes.items()})
 
 
-def steps_within(config: Config, whole_steps: float) -> int:
-    """How many steps take as long as so many of the whole batch, if a row takes as long in any of them."""
-    ramp, rows = ramp_of(config.training), config.rows_a_step
-    steps = max(1, int(whole_steps))
-    while ramp.rows_before(steps + 1, rows) <= whole_steps * rows:
-        steps += 1
-    return steps
+def steps_within(config: Config, seconds: float, speeds: Mapping[int, float]) -> int:
+    """How many steps fit the time, where `speeds` tells how many of so many rows fit a second."""
+    steps = 0
+    for rows, begin, end in ramp_of(config.training).stages(config.rows_a_step):
+        fitting = int(seconds * speeds[rows])
+        taken = fitting if end is None else min(fitting, end - begin)
+        steps += taken
+        seconds -= taken / speeds[rows]
+    return max(1, steps)
 
 
 def note(config: Config) -> str:

@@ -19,10 +19,10 @@ class Ramp(NamedTuple):
     def rows_before(self, step: int, rows: int) -> int:
         """Rows of all the steps before step n, counted from 0, where a step has so many in the end."""
         return sum(
-            size * max(0, (step if end is None else min(step, end)) - begin) for size, begin, end in self._stages(rows)
+            size * max(0, (step if end is None else min(step, end)) - begin) for size, begin, end in self.stages(rows)
         )
 
-    def _stages(self, rows: int) -> Iterator[tuple[int, int, int | None]]:
+    def stages(self, rows: int) -> Iterator[tuple[int, int, int | None]]:
         """Each size, the first step that has it, and the first that does not any more."""
         smaller = self.sizes - 1
         for stage in range(smaller):
