@@ -1,26 +1,23 @@
-"""The process: uvicorn with time limits for slow clients, and an end at which no accepted work is lost."""
+"""The process: uvicorn, and an end at which no accepted work is lost."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import resource
-import select
 import signal
 import socket
 import time
-from asyncio import TimerHandle
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from qkv.errors import ConfigError, Stopped
 from qkv.progress import tell
 from qkv.serve.application import application
+from qkv.serve.connections import protocol
 from qkv.serve.desk import Desk
 from qkv.serve.documents import Documents
 from qkv.serve.engine import Engine
@@ -179,56 +176,3 @@ def _queued(listener: socket.socket) -> Iterator[socket.socket]:
     with contextlib.suppress(BlockingIOError):
         while True:
             yield listener.accept()[0]
-
-
-def protocol(settings: Settings) -> type[HttpToolsProtocol]:
-    """HTTP with a time limit for the head of a request, and for how many may be silent."""
-
-    class Timed(HttpToolsProtocol):
-        def __init__(self, *arguments: Any, **named: Any) -> None:
-            super().__init__(*arguments, **named)
-            self._head_limit: TimerHandle | None = None
-            self._in_head = False
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            if len(self.connections) > settings.connections:
-                transport.abort()
-                return
-            self._await_head()
-
-        def on_message_begin(self) -> None:
-            # Of the first request, or of the next on a connection that was kept.
-            self._in_head = True
-            self._await_head()
-            super().on_message_begin()
-
-        def on_headers_complete(self) -> None:
-            self._in_head = False
-            self._forget_limit()
-            super().on_headers_complete()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._forget_limit()
-            super().connection_lost(exc)
-
-        def shutdown(self) -> None:
-            # A request that has begun to come is answered, and its answer closes the connection.
-            if not self._in_head and not self._has_unread():
-                super().shutdown()
-
-        def _has_unread(self) -> bool:
-            poll = select.poll()
-            poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
-            return bool(poll.poll(0))
-
-        def _await_head(self) -> None:
-            if self._head_limit is None:
-                self._head_limit = self.loop.call_later(settings.header_timeout, self.transport.abort)
-
-        def _forget_limit(self) -> None:
-            if self._head_limit is not None:
-                self._head_limit.cancel()
-                self._head_limit = None
-
-    return Timed

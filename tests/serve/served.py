@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -136,3 +137,27 @@ def eventually(true: Callable[[], bool], seconds: float = 20.0) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+def connected(served: Served) -> socket.socket:
+    """A connection on which anything can be said."""
+    connection = socket.create_connection((served.host, served.port), timeout=30)
+    connection.settimeout(30)
+    return connection
+
+
+def posted(text: str) -> bytes:
+    """A request for a translation."""
+    body = f'{{"q": "{text}", "source": "en", "target": "fr"}}'.replace("\n", "\\n").encode()
+    head = (
+        f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def answered(connection: socket.socket) -> bytes:
+    """All that comes until the other end closes."""
+    parts = []
+    while part := connection.recv(65_536):
+        parts.append(part)
+    return b"".join(parts)

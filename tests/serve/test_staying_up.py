@@ -15,25 +15,20 @@ import pytest
 import uvicorn
 
 from qkv.serve.application import application
+from qkv.serve.connections import protocol
 from qkv.serve.desk import Desk
 from qkv.serve.documents import Documents
 from qkv.serve.engine import Engine
 from qkv.serve.keys import Keys
 from qkv.serve.languages import Direction
 from qkv.serve.room import Meter
-from qkv.serve.server import Server, protocol
+from qkv.serve.server import Server
 from qkv.serve.settings import Settings
 from qkv.serve.state import State
-from tests.serve.served import Served, eventually, serving
+from tests.serve.served import Served, answered, connected, eventually, posted, serving
 
 LONG = "\n".join(["basa koti rimo nesa lumo badu"] * 200)
 """What takes a while."""
-
-
-def connected(served: Served) -> socket.socket:
-    connection = socket.create_connection((served.host, served.port), timeout=30)
-    connection.settimeout(30)
-    return connection
 
 
 def listens(served: Served) -> bool:
@@ -42,22 +37,6 @@ def listens(served: Served) -> bool:
     except ConnectionRefusedError:
         return False
     return True
-
-
-def posted(text: str) -> bytes:
-    body = f'{{"q": "{text}", "source": "en", "target": "fr"}}'.replace("\n", "\\n").encode()
-    head = (
-        f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-def answered(connection: socket.socket) -> bytes:
-    """All that comes until the other end closes."""
-    parts = []
-    while part := connection.recv(65_536):
-        parts.append(part)
-    return b"".join(parts)
 
 
 def test_many_ask_at_once_and_all_get_what_they_would_get_alone(served: Served) -> None:
