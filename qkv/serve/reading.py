@@ -68,7 +68,7 @@ class Asked:
         texts = self.values(*names)
         if not all(isinstance(text, str) for text in texts):
             raise Refusal("bad", f"Invalid request: {names[0]} must be a text or a list of texts", parameter=names[0])
-        return [whole_characters(text) for text in texts]
+        return texts
 
     def is_list(self, name: str) -> bool:
         """Whether a body of JSON gives a list under this name."""
@@ -88,21 +88,12 @@ class Asked:
         """The name and the content of the file that came with a form, if one did."""
         for value in itertools.chain.from_iterable(self._values.values()):
             if isinstance(value, UploadFile):
-                return whole_characters(value.filename or ""), await value.read()
+                return _whole(value.filename or ""), await value.read()
         return None
 
 
-def whole_characters(text: str) -> str:
-    """A text that can be written as UTF-8: halves of characters that JSON can spell become U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
 async def understood(request: Request, body: bytes) -> Asked:
-    """Everything that a request says; raises `Refusal` where that is nonsense."""
+    """Everything that a request says, in whole characters; raises `Refusal` where that is nonsense."""
     values: dict[str, list[Any]] = {}
     for name, value in _pairs(request.url.query):
         values.setdefault(name, []).append(value)
@@ -170,7 +161,8 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 def _json(body: bytes) -> Any:
     try:
-        return json.loads(_decoded(body))
+        document = json.loads(_decoded(body))
+        return _whole(document) if b"\\u" in body else document
     except (ValueError, RecursionError) as error:
         raise Refusal("bad", "Invalid JSON format") from error
 
@@ -188,5 +180,17 @@ async def _multipart(headers: Headers, body: bytes) -> dict[str, list[Any]]:
         raise Refusal("bad", "Invalid request: the form cannot be read") from error
     values: dict[str, list[Any]] = {}
     for name, value in form.multi_items():
-        values.setdefault(name, []).append(value)
+        values.setdefault(name, []).append(_whole(value))
     return values
+
+
+def _whole(value: Any) -> Any:
+    """The same with texts that can be written as UTF-8: halves of characters that can be spelled become U+FFFD."""
+    if isinstance(value, str):
+        # Two halves that stand together are one.
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    if isinstance(value, dict):
+        return {_whole(name): _whole(one) for name, one in value.items()}
+    return value

@@ -213,3 +213,36 @@ def test_a_translation_can_be_watched_as_it_grows(served: Served) -> None:
 def test_placeholders_survive(served: Served) -> None:
     told = served.post("/translate", {"q": "abc {name} de %s", **LIBRE}).json["translatedText"]
     assert told.count("{name}") == 1 and told.count("%s") == 1
+
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/translate", {"q": "a", "source": HALF, "target": "fr"}),
+        ("/translate", {"q": "a", "source": "en", "target": HALF}),
+        ("/translate", {"q": "a", "source": "en", "target": "fr", "format": HALF}),
+        ("/v2/translate", {"text": ["a"], "target_lang": HALF}),
+        ("/v2/glossaries", {"name": "a", "source_lang": HALF, "target_lang": "fr", "entries": "a\tb"}),
+        ("/language/translate/v2", {"q": "a", "target": HALF}),
+        ("/translate?api-version=2026-06-06", {"inputs": [{"text": "a", "targets": [{"language": HALF}]}]}),
+        ("/stream", {"q": "a", "target": HALF}),
+        ("/explain", {"q": "a", "target": HALF}),
+    ],
+)
+def test_half_a_character_can_be_refused_in_a_sentence(served: Served, path: str, body: object) -> None:
+    got = served.post(path, body)
+    assert got.status == 400
+    assert {"error", "message"} & set(got.json)
+
+
+def test_half_a_character_in_the_name_of_a_glossary_is_kept_as_a_sign_for_it(served: Served) -> None:
+    said = {"name": HALF, "source_lang": "en", "target_lang": "fr", "entries": "a\tb"}
+    made = served.post("/v2/glossaries", said)
+    assert (made.status, made.json["name"]) == (201, "\ufffd")
+    assert served.ask("DELETE", f"/v2/glossaries/{made.json['glossary_id']}").status == 204
+    # Both halves are a character.
+    whole = {"q": "\ud83d\ude00", "source": "en", "target": "fr"}
+    assert served.post("/translate", json.dumps(whole).encode()).status == 200

@@ -12,7 +12,7 @@ from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
 from qkv.serve.languages import language
 from qkv.serve.orders import Answer, Order
-from qkv.serve.reading import Asked, whole_characters
+from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
 from qkv.translate import Markup
 
@@ -118,7 +118,7 @@ def _text(entry: dict[str, Any]) -> str:
     text = entry.get("Text", entry.get("text"))
     if not isinstance(text, str):
         raise Refusal("bad", "The body of the request has an entry without a text.", parameter="text")
-    return whole_characters(text)
+    return text
 
 
 def _word(entry: dict[str, Any], name: str) -> str | None:

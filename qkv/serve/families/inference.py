@@ -15,7 +15,7 @@ from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
 from qkv.serve.languages import Direction
 from qkv.serve.orders import Order
-from qkv.serve.reading import Asked, whole_characters
+from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
 
 _INPUT = "text"
@@ -92,7 +92,7 @@ class Inference(Family):
             "outputs": [{"name": _OUTPUT, "datatype": "BYTES", "shape": [len(data)]}],
         }
         if isinstance(asked.document.get("id"), str):
-            told["id"] = whole_characters(asked.document["id"])
+            told["id"] = asked.document["id"]
         (output,) = told["outputs"]
         if not _wants_bytes(asked.document):
             output["data"] = data
@@ -128,7 +128,7 @@ def _texts(tensor: dict[str, Any], rest: bytes) -> Iterator[str]:
             if isinstance(one, list):
                 waiting += reversed(one)
             elif isinstance(one, str):
-                yield whole_characters(one)
+                yield one
             else:
                 raise Refusal("bad", "the data of BYTES must be texts")
         return

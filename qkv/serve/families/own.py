@@ -14,7 +14,7 @@ from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
 from qkv.serve.openapi import document
 from qkv.serve.orders import Order
-from qkv.serve.reading import Asked, whole_characters
+from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
 from qkv.text.cleaning import normalise
 
@@ -108,7 +108,7 @@ def _glossary(asked: Asked) -> dict[str, str] | None:
         raise Refusal("bad", "Invalid request: glossary must be an object of terms and what they become")
     if len(terms) > _MOST_TERMS:
         raise Refusal("too_much", f"Invalid request: {len(terms)} terms exceed the limit of {_MOST_TERMS}")
-    return {normalise(whole_characters(term)): normalise(whole_characters(other)) for term, other in terms.items()}
+    return {normalise(term): normalise(other) for term, other in terms.items()}
 
 
 def _vectors(asked: Asked) -> dict[str, Any] | None:
