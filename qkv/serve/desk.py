@@ -55,7 +55,7 @@ class Desk:
 
     async def translate(self, order: Order) -> list[Answer]:
         """The texts of an order, translated; raises `Refusal` where that cannot be."""
-        self._require_within_limits(order)
+        self.require_within_limits(order.texts)
         detected = [self.source(order.source, order.target, text) for text in order.texts]
         by_source: dict[str, list[int]] = {}
         for number, one in enumerate(detected):
@@ -74,7 +74,7 @@ class Desk:
 
     async def explain(self, order: Order) -> Explained:
         """One text, translated sentence by sentence, with what is known of the words."""
-        self._require_within_limits(order)
+        self.require_within_limits(order.texts)
         (text,) = order.texts
         detected = self.source(order.source, order.target, text)
         target = self.languages.direction(detected.language, order.target).target
@@ -91,7 +91,7 @@ class Desk:
 
     async def inspect(self, order: Order) -> str:
         """What is shown of one sentence while it is translated, as JSON."""
-        self._require_within_limits(order)
+        self.require_within_limits(order.texts)
         (text,) = order.texts
         source = self.source(order.source, order.target, text).language
         target = self.languages.direction(source, order.target).target
@@ -109,7 +109,7 @@ class Desk:
 
     async def grow(self, order: Order) -> AsyncIterator[str]:
         """The greedy translation of one text as it grows; whoever stops listening stops it."""
-        self._require_within_limits(order)
+        self.require_within_limits(order.texts)
         (text,) = order.texts
         source = self.source(order.source, order.target, text).language
         target = self.languages.direction(source, order.target).target
@@ -123,6 +123,18 @@ class Desk:
                     yield more
             except TimeoutError as error:
                 raise self._late() from error
+
+    def require_within_limits(self, texts: Sequence[str]) -> None:
+        """Refuses more than one request may ask for."""
+        settings = self.settings
+        if len(texts) > settings.request_texts:
+            message = f"Invalid request: {len(texts)} texts exceed the limit of {settings.request_texts}"
+            raise Refusal("too_much", message, parameter="text")
+        characters = sum(map(len, texts))
+        if characters > settings.request_characters:
+            limit = settings.request_characters
+            message = f"Invalid request: request ({characters}) exceeds text limit ({limit})"
+            raise Refusal("too_much", message, parameter="text")
 
     def require_room(self) -> None:
         """Refuses what could not be done soon: a queue in which work waits until nobody wants it helps nobody."""
@@ -144,17 +156,6 @@ class Desk:
         if source == target:
             return [[text] for text in texts]
         return await self.engine.translate(dataclasses.replace(order, texts=texts, source=source, target=target))
-
-    def _require_within_limits(self, order: Order) -> None:
-        settings = self.settings
-        if len(order.texts) > settings.request_texts:
-            message = f"Invalid request: {len(order.texts)} texts exceed the limit of {settings.request_texts}"
-            raise Refusal("too_much", message, parameter="text")
-        characters = sum(map(len, order.texts))
-        if characters > settings.request_characters:
-            limit = settings.request_characters
-            message = f"Invalid request: request ({characters}) exceeds text limit ({limit})"
-            raise Refusal("too_much", message, parameter="text")
 
     def _room_for(self) -> int:
         """How many tokens may wait: what is done in a few seconds, and two batches where the speed is not known."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import struct
+from pathlib import Path
 
 import pytest
 
-from tests.serve.served import Served
+from tests.serve.served import Served, eventually, serving
 
 LIBRE = {"source": "en", "target": "fr"}
 
@@ -178,6 +179,22 @@ def test_azure_has_two_versions_at_the_addresses_of_libretranslate(served: Serve
     assert served.get("/languages?api-version=3.0").json["translation"]["fr"]["nativeName"] == "français"
     wrong = served.post("/translate?api-version=3.0&to=fr", {"q": "basa koti"})
     assert (wrong.status, wrong.json["error"]["code"]) == (400, 400_000)
+
+
+def test_texts_that_azure_wants_alike_are_one_order_within_the_limits_of_one(exported: Path) -> None:
+    def asked(count: int, target: str = "fr") -> dict[str, object]:
+        one = {"text": "basa koti", "language": "en", "targets": [{"language": "fr"}]}
+        return {"inputs": [one] * (count - 1) + [{**one, "targets": [{"language": target}]}]}
+
+    path = "/translate?api-version=2026-06-06"
+    with serving(exported, "--queue-tokens", "100", "--batch-tokens", "64") as served:
+        told = served.post(path, asked(200))
+        assert (told.status, len(told.json["value"])) == (200, 200), told.body
+        assert "exceed the limit" in served.post(path, asked(1025)).json["error"]["message"]
+        # Where one is refused, nobody waits for the others.
+        assert served.post(path, asked(1000, "zz")).status == 400
+        assert eventually(lambda: served.metric("orders") == 0, 0.5)
+        assert served.post("/translate?api-version=3.0&to=fr&from=en", [{"text": "basa koti"}] * 1025).status == 400
 
 
 def test_open_inference_takes_texts_as_json_and_as_bytes(served: Served) -> None:

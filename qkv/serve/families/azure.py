@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from qkv.serve.families.family import Family
+from qkv.serve.families.family import Family, together
 from qkv.serve.keys import Account
 from qkv.serve.languages import language
 from qkv.serve.orders import Answer, Order
@@ -18,6 +18,15 @@ from qkv.translate import Markup
 
 _KINDS: dict[str, Markup] = {"plain": "none", "html": "html"}
 _OLD = "3.0"
+
+
+class _Wanted(NamedTuple):
+    """A text, and how it is wanted."""
+
+    text: str
+    source: str | None
+    target: str
+    markup: Markup
 
 
 class Azure(Family):
@@ -47,39 +56,41 @@ class Azure(Family):
         targets = [str(one) for one in asked.values("to")]
         if not targets:
             raise Refusal("bad", "The 'to' parameter is missing.", parameter="to")
-        texts = [_text(entry) for entry in entries]
         source = asked.word("from") or None
         markup = _markup(asked.word("textType"))
         self._require_few(targets)
-        orders = [self.translate(account, Order(texts, source, target, markup)) for target in targets]
-        by_target = await asyncio.gather(*orders)
-        told = []
-        for number in range(len(texts)):
-            answers = [some[number] for some in by_target]
-            translations = [
-                {"text": answer.text, "to": target} for answer, target in zip(answers, targets, strict=True)
-            ]
-            told.append(_detected(answers[0], source) | {"translations": translations})
-        return JSONResponse(told)
+        wanted = [[_Wanted(_text(entry), source, target, markup) for target in targets] for entry in entries]
+        return JSONResponse(await self._each(account, wanted, "to"))
 
     async def _new(self, asked: Asked, account: Account) -> Response:
         entries = _entries(asked.document.get("inputs") if isinstance(asked.document, dict) else None)
-        orders = []
+        wanted = []
         for entry in entries:
-            targets = [_word(one, "language") for one in _entries(entry.get("targets"))]
+            targets = [_word(one, "language") or "" for one in _entries(entry.get("targets"))]
             self._require_few(targets)
             source, markup = _word(entry, "language") or None, _markup(_word(entry, "textType"))
-            orders.append([Order([_text(entry)], source, target or "", markup) for target in targets])
-        found = await asyncio.gather(*(self.translate(account, one) for some in orders for one in some))
-        left = iter(found)
+            wanted.append([_Wanted(_text(entry), source, target, markup) for target in targets])
+        return JSONResponse({"value": await self._each(account, wanted, "language")})
+
+    async def _each(self, account: Account, wanted: list[list[_Wanted]], named: str) -> list[dict[str, Any]]:
+        """For each text what is told of its translations; texts that are wanted alike are one order."""
+        every = [one for some in wanted for one in some]
+        self.desk.require_within_limits([one.text for one in every])
+        alike: dict[tuple[str | None, str, Markup], list[int]] = {}
+        for number, one in enumerate(every):
+            alike.setdefault(one[1:], []).append(number)
+        orders = [Order([every[number].text for number in numbers], *how) for how, numbers in alike.items()]
+        found = await together(self.translate(account, order) for order in orders)
+        answers: dict[int, Answer] = {}
+        for numbers, some_found in zip(alike.values(), found, strict=True):
+            answers.update(zip(numbers, some_found, strict=True))
+        left = iter(answers[number] for number in range(len(every)))
         told = []
-        for some in orders:
-            answers = [next(left)[0] for _ in some]
-            translations = [
-                {"language": order.target, "text": one.text} for order, one in zip(some, answers, strict=True)
-            ]
-            told.append(_detected(answers[0], some[0].source) | {"translations": translations})
-        return JSONResponse({"value": told})
+        for some in wanted:
+            own = [*islice(left, len(some))]
+            translations = [{named: one.target, "text": answer.text} for one, answer in zip(some, own, strict=True)]
+            told.append(_detected(own[0], some[0].source) | {"translations": translations})
+        return told
 
     def _require_few(self, targets: list[Any]) -> None:
         if len(targets) > len(self.desk.languages.all_targets):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -30,6 +30,7 @@ GONE = 499
 
 Handle = Callable[[Asked, Account], Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -154,3 +155,13 @@ class Family(ABC):
             message = f"Invalid request: alternatives ({count}) exceeds limit ({most})"
             raise Refusal("bad", message, parameter="alternatives")
         return count
+
+
+async def together(works: Iterable[Coroutine[Any, Any, Found]]) -> list[Found]:
+    """What comes of all of them; where one is refused the others are given up, for nobody waits for them then."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+    return [task.result() for task in tasks]
