@@ -18,6 +18,9 @@ from qkv.serve.refusals import Refusal
 from qkv.serve.settings import Settings
 
 _LONGEST_RETRY = 60
+_SHARE = 4
+"""Orders that fill all the room there is, however large they are: each order has its turn among the others, so that a
+large one makes others wait no longer than several small ones."""
 
 
 class Explained(NamedTuple):
@@ -39,11 +42,18 @@ class Desk:
         """Whether others should be asked from now on; whoever still comes is served."""
         self.queued_tokens = 0
         """Tokens of all that was accepted and is not done."""
-        self.orders = 0
-        """How many orders those are."""
+        self._sizes: dict[object, int] = {}
+        """Tokens of each."""
+        self._batched = 0
+        """How many of them the engine has to go on with, so that it is heard of."""
         self.given_up = 0
         self._busy_since = 0.0
         self._detector = Detector(self.languages.all)
+
+    @property
+    def orders(self) -> int:
+        """How many orders are accepted and not done."""
+        return len(self._sizes)
 
     @property
     def ready(self) -> bool:
@@ -100,7 +110,7 @@ class Desk:
                 "bad", "Invalid request: nothing is translated from a language into itself", parameter="target"
             )
         settled = dataclasses.replace(order, source=source, target=target, inspected=True)
-        with self._admitted(order):
+        with self._admitted(settled):
             try:
                 async with asyncio.timeout(self.settings.deadline):
                     return await self.engine.inspect(settled)
@@ -113,11 +123,11 @@ class Desk:
         (text,) = order.texts
         source = self.source(order.source, order.target, text).language
         target = self.languages.direction(source, order.target).target
-        with self._admitted(order):
+        settled = dataclasses.replace(order, source=source, target=target, streamed=True)
+        with self._admitted(settled):
             if source == target:
                 yield text
                 return
-            settled = dataclasses.replace(order, source=source, target=target, streamed=True)
             try:
                 async for more in self.engine.grow(settled, self.settings.deadline):
                     yield more
@@ -140,7 +150,7 @@ class Desk:
         """Refuses what could not be done soon: a queue in which work waits until nobody wants it helps nobody."""
         # While there is any room, whoever comes is let in, so that nobody's size has to be known to be refused, and
         # large orders are not kept out by small ones: what is too much then is one order, whose own limits hold for it.
-        if self.queued_tokens >= self._room_for() or self._is_stuck():
+        if self._filled() >= self._room_for() or self._is_stuck() or self.queued_tokens > self._in_time():
             message = "Slowdown: too much is waiting to be translated; try again later."
             raise Refusal("busy", message, retry_after=self._wait())
 
@@ -164,10 +174,19 @@ class Desk:
         # Somebody is always let in: a speed that nobody measures any more would never change.
         return max(1, min(settings.queue_tokens, soon))
 
+    def _filled(self) -> int:
+        """How many tokens whoever comes has to wait for."""
+        most = self._room_for() // _SHARE + 1
+        return sum(min(one, most) for one in self._sizes.values())
+
+    def _in_time(self) -> float:
+        """How many tokens can be done in half the time that a request has: large orders take their turns till then."""
+        return self._speed * self.settings.deadline / 2 if self._speed else math.inf
+
     def _is_stuck(self) -> bool:
-        """Whether not even a batch was done in the time in which all that waits should be."""
+        """Whether not even a step was taken in the time in which all that waits should be done."""
         silent = time.monotonic() - max(self.engine.heard, self._busy_since)
-        return self.orders > 0 and silent > self.settings.queue_seconds
+        return self._batched > 0 and silent > self.settings.queue_seconds
 
     @property
     def _speed(self) -> float:
@@ -175,21 +194,24 @@ class Desk:
 
     def _wait(self) -> int:
         """Seconds until what is queued now should be done."""
-        return max(1, min(_LONGEST_RETRY, math.ceil(self.queued_tokens / self._speed))) if self._speed else 1
+        return max(1, min(_LONGEST_RETRY, math.ceil(self._filled() / self._speed))) if self._speed else 1
 
     @contextmanager
     def _admitted(self, order: Order) -> Iterator[None]:
         tokens = sum(map(size, order.texts))
         self.require_room()
-        if not self.orders:
+        if not self._batched:
             self._busy_since = time.monotonic()
+        place = object()
+        self._sizes[place] = tokens
         self.queued_tokens += tokens
-        self.orders += 1
+        self._batched += order.batched
         try:
             yield
         finally:
+            del self._sizes[place]
             self.queued_tokens -= tokens
-            self.orders -= 1
+            self._batched -= order.batched
 
     def _late(self) -> Refusal:
         self.given_up += 1

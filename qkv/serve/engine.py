@@ -36,7 +36,11 @@ class Engine:
         self._number = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
-        self._listening: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._probe: Order | None = None
+        """What it is asked where it should have said something long ago."""
+        self._silent_since: float | None = None
+        """When it was asked for something and has told of nothing since."""
         self.pace = Pace()
         """What it has done."""
         self.heard = 0.0
@@ -49,15 +53,16 @@ class Engine:
     async def begin(self) -> list[Direction]:
         """Starts the process and gives the directions that it has; what it cannot load is told by a `QkvError`."""
         reader, directions = await self._start()
-        self._listening = asyncio.create_task(self._listen(reader))
+        self._probe = Order(["."], *directions[0])
+        self._tasks = [asyncio.create_task(self._listen(reader)), asyncio.create_task(self._watch())]
         return directions
 
     async def end(self) -> None:
         """Ends the process; it has nothing left to do."""
-        if self._listening is not None:
-            self._listening.cancel()
+        for task in self._tasks:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._listening
+                await task
         self._leave()
 
     async def translate(self, order: Order) -> list[list[str]]:
@@ -92,6 +97,8 @@ class Engine:
         if self._writer is None:
             raise _restarting()
         self._number += 1
+        if self._silent_since is None:
+            self._silent_since = time.monotonic()
         number = self._number
         self._waiting[number] = asyncio.Queue()
         self._writer.write(packed(as_message(number, order)))
@@ -121,7 +128,7 @@ class Engine:
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         while True:
             while (message := await _message(reader)) is not None:
-                self.heard = time.monotonic()
+                self.heard, self._silent_since = time.monotonic(), None
                 if "pace" in message:
                     self.pace = Pace(**message["pace"])
                     continue
@@ -130,6 +137,21 @@ class Engine:
                 if answers is not None:
                     answers.put_nowait(message)
             reader = await self._restarted()
+
+    async def _watch(self) -> None:
+        """A process that was asked and is silent is asked for one word more; where it has none, it is ended."""
+        patience = self._settings.engine_timeout
+        while True:
+            await asyncio.sleep(patience / 4)
+            begun, process = time.monotonic(), self._process
+            if self._probe is None or self._silent_since is None or begun - self._silent_since < patience:
+                continue
+            # What it was asked for may have been abandoned at once, and then there was nothing to say.
+            with suppress(TimeoutError, Refusal), self._asked(self._probe) as answers:
+                await asyncio.wait_for(answers.get(), patience)
+            if self.heard < begun and process is not None and process is self._process:
+                LOG.error("the process that translates is stuck, and is ended")
+                process.kill()
 
     async def _restarted(self) -> asyncio.StreamReader:
         """A new process in place of the one that died; those who waited for that one are told."""
@@ -144,6 +166,7 @@ class Engine:
                 return reader
 
     def _leave(self) -> None:
+        self._silent_since = None
         if self._writer is not None:
             self._writer.close()
             self._writer = None

@@ -38,6 +38,11 @@ class Order:
     vectors: dict[str, Any] | None = None
     """Of what is looked into, the one head that is wanted: its use, layer and head."""
 
+    @property
+    def batched(self) -> bool:
+        """Whether its sentences are translated together with those of others; else somebody watches."""
+        return not self.streamed and not self.inspected and self.prefix is None
+
 
 _CHARACTERS_A_TOKEN = 3
 

@@ -29,6 +29,8 @@ _WINDOW = 0.25
 """Seconds of work by which a speed is measured."""
 _WEIGHT = 0.5
 """Of the latest speed in the one that counts: when the machine slows down, that is known after a few windows."""
+_SIGN_OF_LIFE = 0.25
+"""Seconds between two, while a batch goes on."""
 
 
 class How(NamedTuple):
@@ -157,13 +159,14 @@ class Room:
     ) -> None:
         """While `expecting` says that others come, a batch waits for them: `batch_wait` seconds at most.
 
-        `measured` is called after every batch, before anybody has what was in it.
+        `measured` is called after every batch, before anybody has what was in it, and now and then while one goes on.
         """
         self._meter = Meter()
         self._batch_tokens = batch_tokens
         self._batch_wait = batch_wait
         self._expecting = expecting
         self._measured = measured
+        self._last_sign = 0.0
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
         for long in _LANES:
@@ -188,7 +191,7 @@ class Room:
             try:
                 tokens, counted = sum(one.size for one in batch), sum(size(one.text) for one in batch)
                 with self._meter.batch(len(batch), tokens, counted, others=others):
-                    found = _translated(batch)
+                    found = self._translated(batch)
             except Exception as error:  # noqa: BLE001 - whatever it is, the others who wait must be served
                 LOG.exception("a batch of %d sentences failed", len(batch))
                 for job in jobs:
@@ -242,20 +245,31 @@ class Room:
             if not any(job.waiting):
                 self._jobs.remove(job)
 
+    def _translated(self, batch: Sequence[Sentence]) -> list[Translation]:
+        job = batch[0].job
+        terms = [one.terms for one in batch]
 
-def _translated(batch: Sequence[Sentence]) -> list[Translation]:
-    job = batch[0].job
-    terms = [one.terms for one in batch]
-    while True:
-        try:
-            return job.translator.translate(
-                [one.text for one in batch],
-                beam=job.how.beam,
-                alternatives=job.how.alternatives,
-                align=job.how.align,
-                terms=terms if any(terms) else None,
-                abandoned=lambda number: batch[number].job.abandoned,
-            )
-        except RuleError as error:
-            # What should stay as it is cannot: the translation is worth more than that.
-            terms[error.sentence] = None
+        def abandoned(number: int) -> bool:
+            # It is asked at every step: whoever waits hears that steps are taken, however long the sentence is.
+            self._give_sign_of_life()
+            return batch[number].job.abandoned
+
+        while True:
+            try:
+                return job.translator.translate(
+                    [one.text for one in batch],
+                    beam=job.how.beam,
+                    alternatives=job.how.alternatives,
+                    align=job.how.align,
+                    terms=terms if any(terms) else None,
+                    abandoned=abandoned,
+                )
+            except RuleError as error:
+                # What should stay as it is cannot: the translation is worth more than that.
+                terms[error.sentence] = None
+
+    def _give_sign_of_life(self) -> None:
+        now = time.monotonic()
+        if now - self._last_sign > _SIGN_OF_LIFE:
+            self._last_sign = now
+            self._measured(self._meter.pace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import resource
 import signal
 import socket
@@ -59,8 +60,8 @@ async def _served(settings: Settings, keys: Keys, state: State, listener: socket
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_keep_alive=int(settings.idle_timeout),
-            timeout_graceful_shutdown=int(settings.drain_timeout),
+            timeout_keep_alive=math.ceil(settings.idle_timeout),
+            timeout_graceful_shutdown=math.ceil(settings.drain_timeout),
             backlog=_BACKLOG,
         )
         server = Server(config, desk, documents, settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import os
 import tomllib
 from collections.abc import Callable, Mapping
@@ -46,6 +47,11 @@ class Settings:
     file_bytes: int = _setting(10 << 20, "bytes of a file", "N")
     buffered_bytes: int = _setting(64 << 20, "bytes of all bodies that are being received", "N")
 
+    engine_timeout: float = _setting(
+        60.0,
+        "seconds that the process which translates may be silent at work, twice, before it is begun anew",
+        "SECONDS",
+    )
     deadline: float = _setting(30.0, "seconds until a request is given up", "SECONDS")
     header_timeout: float = _setting(10.0, "seconds a client may take for the head of a request", "SECONDS")
     body_timeout: float = _setting(20.0, "seconds a client may take for the body", "SECONDS")
@@ -64,13 +70,16 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "queue_tokens", "queue_seconds", "request_bytes", "request_texts",
                      "request_characters", "inspected_tokens",
-                     "file_bytes", "buffered_bytes", "deadline", "header_timeout", "body_timeout", "write_timeout",
-                     "idle_timeout", "connections"):  # fmt: skip
+                     "file_bytes", "buffered_bytes", "engine_timeout", "deadline", "header_timeout", "body_timeout",
+                     "write_timeout", "idle_timeout", "connections"):  # fmt: skip
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be more than 0")
         for name in ("beam", "batch_wait", "request_alternatives", "drain_delay", "drain_timeout"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+        for name, value in vars(self).items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ConfigError(f"{name} is {value}; it must be a number of seconds")
         if not 0 <= self.port < 65_536:
             raise ConfigError(f"port is {self.port}; it must be from 0 to 65535")
         if self.log not in _LEVELS:

@@ -80,6 +80,7 @@ class Worker:
             look = partial(inspected, order, steps, self._settings, abandoned=lambda: number not in self._wanted)
             self._streaming.submit(self._answer, number, look)
             return
+        assert order.batched
         prepared = prepare(order, steps, beam=self._settings.beam)
         if prepared.sentences:
             self._step(number, prepared, steps, prepared.sentences)

@@ -34,6 +34,8 @@ def test_flags_count_more_than_the_environment_and_that_more_than_the_file(tmp_p
         ({}, 'port = "80"', "it must be a whole number"),
         ({}, "port = 70000", "from 0 to 65535"),
         ({}, "deadline = 0", "more than 0"),
+        ({}, "deadline = nan", "a number of seconds"),
+        ({"QKV_SERVE_IDLE_TIMEOUT": "inf"}, "", "a number of seconds"),
         ({}, "port =", "is not TOML"),
         ({}, 'log = "loud"', "one of debug"),
     ],

@@ -77,20 +77,6 @@ def test_who_is_refused_is_not_read_first_and_keeps_the_connection(exported: Pat
         assert served.get("/metrics").body.count(b'status="429"}') == 3
 
 
-def test_while_the_engine_does_nothing_others_are_refused_and_do_not_wait_for_their_deadline(exported: Path) -> None:
-    with serving(exported, "--queue-seconds", "0.5") as served, concurrent.futures.ThreadPoolExecutor(1) as threads:
-        assert served.translate("basa koti").status == 200
-        os.kill(served.worker, signal.SIGSTOP)
-        first = threads.submit(served.translate, "basa koti")
-        time.sleep(1)
-        begun = time.monotonic()
-        late = served.translate("basa koti")
-        assert (late.status, time.monotonic() - begun < 5) == (429, True)
-        os.kill(served.worker, signal.SIGCONT)
-        assert first.result().status == 200
-        assert served.translate("basa koti").status == 200
-
-
 def test_the_speed_that_counts_falls_soon_and_only_where_there_is_enough_to_do() -> None:
     meter = Meter()
 
