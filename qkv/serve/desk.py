@@ -150,9 +150,8 @@ class Desk:
         """Refuses what could not be done soon: a queue in which work waits until nobody wants it helps nobody."""
         # While there is any room, whoever comes is let in, so that nobody's size has to be known to be refused, and
         # large orders are not kept out by small ones: what is too much then is one order, whose own limits hold for it.
-        if self._filled() >= self._room_for() or self._is_stuck() or self.queued_tokens > self._in_time():
-            message = "Slowdown: too much is waiting to be translated; try again later."
-            raise Refusal("busy", message, retry_after=self._wait())
+        if self._filled() >= self._room_for() or self._is_stuck():
+            raise self._busy()
 
     def source(self, source: str | None, target: str, text: str) -> Detected:
         """The language of a text: what is said, or what it looks like."""
@@ -176,12 +175,17 @@ class Desk:
 
     def _filled(self) -> int:
         """How many tokens whoever comes has to wait for."""
-        most = self._room_for() // _SHARE + 1
-        return sum(min(one, most) for one in self._sizes.values())
+        share = self._share()
+        return sum(min(one, share) for one in self._sizes.values())
 
-    def _in_time(self) -> float:
-        """How many tokens can be done in half the time that a request has: large orders take their turns till then."""
-        return self._speed * self.settings.deadline / 2 if self._speed else math.inf
+    def _share(self) -> int:
+        """What of an order others have to wait for: it has no more than its turns."""
+        return self._room_for() // _SHARE + 1
+
+    def _is_hopeless(self, tokens: int) -> bool:
+        """Whether an order is so large that beside others like it none would be done by its deadline."""
+        by_half_time = self._speed * self.settings.deadline / 2
+        return 0 < by_half_time < self.queued_tokens and tokens > self._share()
 
     def _is_stuck(self) -> bool:
         """Whether not even a step was taken in the time in which all that waits should be done."""
@@ -200,6 +204,8 @@ class Desk:
     def _admitted(self, order: Order) -> Iterator[None]:
         tokens = sum(map(size, order.texts))
         self.require_room()
+        if self._is_hopeless(tokens):
+            raise self._busy()
         if not self._batched:
             self._busy_since = time.monotonic()
         place = object()
@@ -212,6 +218,10 @@ class Desk:
             del self._sizes[place]
             self.queued_tokens -= tokens
             self._batched -= order.batched
+
+    def _busy(self) -> Refusal:
+        message = "Slowdown: too much is waiting to be translated; try again later."
+        return Refusal("busy", message, retry_after=self._wait())
 
     def _late(self) -> Refusal:
         self.given_up += 1

@@ -31,6 +31,10 @@ _WEIGHT = 0.5
 """Of the latest speed in the one that counts: when the machine slows down, that is known after a few windows."""
 _SIGN_OF_LIFE = 0.25
 """Seconds between two, while a batch goes on."""
+_LONGEST_BATCH = 1.0
+"""Seconds that a batch may take: whoever comes next waits for it."""
+_LEAST_BATCH = 256
+"""Tokens that are translated together however slow the machine is: with fewer it would be slower still."""
 
 
 class How(NamedTuple):
@@ -146,6 +150,12 @@ class Meter:
             )
 
 
+def most_positions(limit: int, rows: int, speed: float) -> int:
+    """Positions of a batch whose sentences have so many rows each: what is done in a moment, within the limit."""
+    soon = rows * max(_LEAST_BATCH, int(speed * _LONGEST_BATCH))
+    return min(limit, soon) if speed else limit
+
+
 class Room:
     """Where sentences wait until they are translated."""
 
@@ -223,13 +233,14 @@ class Room:
         turn = first.waiting[long][0]
         rows = first.how.beam or first.translator.beam
         alike = (one for job in self._jobs if job.is_like(first) for one in job.waiting[long])
-        most = max(1, self._batch_tokens // rows)
+        positions = most_positions(self._batch_tokens, rows, self._meter.pace.tokens_a_second)
+        most = max(1, positions // rows)
         ranked = heapq.nsmallest(most, alike, key=lambda one: (one is not turn, abs(one.size - turn.size)))
         batch: list[Sentence] = []
         longest = 0
         for one in ranked:
             longest = max(longest, one.size)
-            if batch and longest * rows * (len(batch) + 1) > self._batch_tokens:
+            if batch and longest * rows * (len(batch) + 1) > positions:
                 break
             batch.append(one)
         self._take(batch, long)

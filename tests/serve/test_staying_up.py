@@ -21,7 +21,7 @@ from qkv.serve.documents import Documents
 from qkv.serve.engine import Engine
 from qkv.serve.keys import Keys
 from qkv.serve.languages import Direction
-from qkv.serve.room import Meter
+from qkv.serve.room import Meter, most_positions
 from qkv.serve.server import Server
 from qkv.serve.settings import Settings
 from qkv.serve.state import State
@@ -92,6 +92,13 @@ def test_the_speed_that_counts_falls_soon_and_only_where_there_is_enough_to_do()
     assert work(10, others=True) == pytest.approx(quick / 2, rel=0.1)
     assert work(10, others=True) == pytest.approx(quick / 4, rel=0.1)
     assert work(10_000, others=False) > quick / 2
+
+
+def test_a_batch_is_no_larger_than_what_is_done_in_a_moment() -> None:
+    assert most_positions(4096, 4, 0) == most_positions(4096, 4, 5000) == 4096
+    assert most_positions(4096, 4, 500) == 2000
+    assert most_positions(4096, 4, 1) == 1024
+    assert most_positions(512, 4, 1) == 512
 
 
 def test_work_of_a_client_that_left_is_given_up(exported: Path) -> None:
