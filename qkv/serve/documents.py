@@ -43,6 +43,7 @@ class Sent:
     data: bytes
     source: str | None
     target: str
+    glossary: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -152,7 +153,7 @@ class Documents:
             for some in self._helpings(texts):
                 if given_up.is_set():
                     raise Refusal("late", "Nobody waits for this file any more.")
-                order = Order(some, source, target, "html")
+                order = Order(some, source, target, "html", glossary=sent.glossary)
                 under_way.append(asyncio.run_coroutine_threadsafe(_patiently(translate, order), loop))
                 answers += [one.text for one in under_way[-1].result()]
                 count.characters += sum(map(len, some))

@@ -96,6 +96,26 @@ def test_a_document_is_given_once_and_to_whoever_has_its_key(served: Served) -> 
     assert served.get("/download_file/nothing").status == 404
 
 
+def test_a_document_that_is_not_done_is_to_be_asked_for_again(exported: Path) -> None:
+    with serving(exported, "--batch-tokens", "64") as served:
+        text = b"basa koti rimo nesa\n" * 300
+        sent = send(served, "/v2/document", "a.txt", text, target_lang="FR", source_lang="EN").json
+        got = served.post(f"/v2/document/{sent['document_id']}/result", {"document_key": sent["document_key"]})
+        assert (got.status, got.headers["retry-after"]) == (503, "1")
+
+
+def test_a_document_is_translated_by_a_glossary(served: Served) -> None:
+    said = {"name": "mine", "source_lang": "EN", "target_lang": "FR", "entries": "koti\tkitty"}
+    number = served.post("/v2/glossaries", said).json["glossary_id"]
+    fields = {"target_lang": "FR", "source_lang": "EN", "glossary_id": number}
+    sent = send(served, "/v2/document", "a.txt", b"basa koti", **fields).json
+    where, key = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
+    assert eventually(lambda: served.post(where, key).json["status"] == "done")
+    assert b"kitty" in served.post(f"{where}/result", key).body.lower()
+    assert served.ask("DELETE", f"/v2/glossaries/{number}").status == 204
+    assert send(served, "/v2/document", "a.txt", b"basa koti", **fields).status == 404
+
+
 def test_a_file_may_have_more_than_a_request(exported: Path) -> None:
     with serving(exported, "--request-characters", "20", "--request-texts", "2") as served:
         text = b"basa koti\nrimo nesa\nkoti\nnesa\nbasa\n"

@@ -35,7 +35,7 @@ def test_a_file_of_keys_that_makes_no_sense_is_refused(tmp_path: Path, text: str
 def test_each_protocol_takes_keys_in_its_own_way(exported: Path, tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     key, small = new_key(file, "alice"), new_key(file, "small")
-    file.write_text(file.read_text() + "characters_a_month = 12\nrequests_a_minute = 6\n")
+    file.write_text(file.read_text() + "characters_a_month = 12\nrequests_a_minute = 8\n")
     libre, deepl = {"q": "basa koti", "source": "en", "target": "fr"}, {"text": ["basa koti"], "target_lang": "FR"}
     tensor = {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1], "data": ["basa koti"]}]}
     google, azure = {"q": "basa koti", "target": "fr"}, [{"text": "basa koti"}]
@@ -66,6 +66,9 @@ def test_each_protocol_takes_keys_in_its_own_way(exported: Path, tmp_path: Path)
         assert served.get("/v2/usage", headers=own).json == {"character_count": 9, "character_limit": 12}
         assert status("/v2/translate", deepl, **own) == 456
         assert status("/translate", {**libre, "api_key": small}) == 403
+        # What was refused costs nothing.
+        assert status("/stream", {"q": "a", "target": "zz"}, Authorization=f"Bearer {small}") == 400
+        assert served.get("/v2/usage", headers=own).json["character_count"] == 9
         glossary = {"name": "g", "source_lang": "en", "target_lang": "fr", "entries": "a\tb"}
         number = served.post("/v2/glossaries", glossary, headers={"Authorization": f"DeepL-Auth-Key {key}"}).json
         path = f"/v2/glossaries/{number['glossary_id']}"

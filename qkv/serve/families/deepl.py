@@ -112,7 +112,9 @@ class DeepL(Family):
         if not (target := asked.word("target_lang")):
             raise Refusal("bad", "Bad request: parameter 'target_lang' not specified.", parameter="target_lang")
         name, data = file
-        sent = Sent(asked.word("filename") or name, data, asked.word("source_lang") or None, target)
+        source, number = asked.word("source_lang") or None, asked.word("glossary_id")
+        glossary = self._glossary(account, number, source, target).entries if number else None
+        sent = Sent(asked.word("filename") or name, data, source, target, glossary)
         document = self.front.documents.begin(sent, partial(self.translate, account))
         return JSONResponse({"document_id": document.number, "document_key": document.key})
 
@@ -132,7 +134,9 @@ class DeepL(Family):
 
     async def document_result(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         document = self._document(asked)
-        if not document.work.done() or document.work.exception() is not None:
+        if not document.work.done():
+            raise Refusal("away", "The document is still being translated.", retry_after=1)
+        if document.work.exception() is not None:
             raise Refusal("not_found", "Document not found")
         response = document.response()
         # It is given once.

@@ -80,9 +80,9 @@ class Own(Family):
         """Server-sent events: a `part` for each piece of a translation, then `done`; what goes wrong is an `error`."""
         order = _order(asked)
         growing = self.desk.grow(order)
-        account.use(len(order.texts[0]))
-        # What is refused is refused before the answer begins.
-        first = await anext(growing, "")
+        with self.counted(account, order):
+            # What is refused is refused before the answer begins.
+            first = await anext(growing, "")
         return StreamingResponse(_events(first, growing), media_type="text/event-stream")
 
 
