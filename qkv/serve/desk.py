@@ -140,11 +140,13 @@ class Desk:
         if len(texts) > settings.request_texts:
             message = f"Invalid request: {len(texts)} texts exceed the limit of {settings.request_texts}"
             raise Refusal("too_much", message, parameter="text")
-        characters = sum(map(len, texts))
-        if characters > settings.request_characters:
-            limit = settings.request_characters
-            message = f"Invalid request: request ({characters}) exceeds text limit ({limit})"
-            raise Refusal("too_much", message, parameter="text")
+        for what, count, limit in (
+            ("", sum(map(len, texts)), settings.request_characters),
+            (" tokens", sum(map(size, texts)), settings.request_tokens),
+        ):
+            if count > limit:
+                message = f"Invalid request: request ({count}{what}) exceeds text limit ({limit}{what})"
+                raise Refusal("too_much", message, parameter="text")
 
     def require_room(self) -> None:
         """Refuses what could not be done soon: a queue in which work waits until nobody wants it helps nobody."""

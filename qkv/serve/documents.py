@@ -18,7 +18,7 @@ from starlette.responses import Response
 from qkv.errors import QkvError
 from qkv.files import kind_of, require_kind, translate_file
 from qkv.serve.desk import Desk
-from qkv.serve.orders import Answer, Order
+from qkv.serve.orders import Answer, Order, size
 from qkv.serve.refusals import Refusal
 
 _AT_ONCE = 4
@@ -173,13 +173,14 @@ class Documents:
         """The texts of a file, as many at a time as a request may have."""
         settings = self._desk.settings
         some: list[str] = []
-        characters = 0
+        characters = tokens = 0
         for text in texts:
-            if some and (len(some) == settings.request_texts or characters + len(text) > settings.request_characters):
+            characters, tokens = characters + len(text), tokens + size(text)
+            full = len(some) == settings.request_texts
+            if some and (full or characters > settings.request_characters or tokens > settings.request_tokens):
                 yield some
-                some, characters = [], 0
+                some, characters, tokens = [], len(text), size(text)
             some.append(text)
-            characters += len(text)
         if some:
             yield some
 

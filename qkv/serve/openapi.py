@@ -140,6 +140,7 @@ def _deepl(languages: Languages) -> Json:
                     {
                         "file": _FILE,
                         "filename": filename,
+                        "glossary_id": _TEXT,
                         **pair,
                     },
                     required=["file", "target_lang"],

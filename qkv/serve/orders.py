@@ -44,12 +44,15 @@ class Order:
         return not self.streamed and not self.inspected and self.prefix is None
 
 
-_CHARACTERS_A_TOKEN = 3
+_BYTES_A_TOKEN = 3
 
 
 def size(text: str) -> int:
-    """About how many tokens a text has: what may wait is counted before anybody has cut it into tokens."""
-    return len(text) // _CHARACTERS_A_TOKEN + 1
+    """About how many tokens a text has: what may wait is counted before anybody has cut it into tokens.
+
+    Bytes are counted, as characters that a model does not know are as many tokens as they have bytes.
+    """
+    return len(text.encode()) // _BYTES_A_TOKEN + 1
 
 
 class Answer(NamedTuple):

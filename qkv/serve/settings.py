@@ -42,6 +42,7 @@ class Settings:
     request_bytes: int = _setting(1 << 20, "bytes of a request's body", "N")
     request_texts: int = _setting(1024, "texts of a request", "N")
     request_characters: int = _setting(50_000, "characters of a request", "N")
+    request_tokens: int = _setting(32_768, "tokens of a request, three bytes of its texts each", "N")
     inspected_tokens: int = _setting(160, "tokens of a sentence that is looked into", "N")
     request_alternatives: int = _setting(5, "alternatives of a translation", "N")
     file_bytes: int = _setting(10 << 20, "bytes of a file", "N")
@@ -69,7 +70,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "queue_tokens", "queue_seconds", "request_bytes", "request_texts",
-                     "request_characters", "inspected_tokens",
+                     "request_characters", "request_tokens", "inspected_tokens",
                      "file_bytes", "buffered_bytes", "engine_timeout", "deadline", "header_timeout", "body_timeout",
                      "write_timeout", "idle_timeout", "connections"):  # fmt: skip
             if getattr(self, name) <= 0:

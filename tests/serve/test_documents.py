@@ -117,7 +117,7 @@ def test_a_document_is_translated_by_a_glossary(served: Served) -> None:
 
 
 def test_a_file_may_have_more_than_a_request(exported: Path) -> None:
-    with serving(exported, "--request-characters", "20", "--request-texts", "2") as served:
+    with serving(exported, "--request-characters", "20", "--request-texts", "2", "--request-tokens", "6") as served:
         text = b"basa koti\nrimo nesa\nkoti\nnesa\nbasa\n"
         got = send(served, "/translate_file", "a.txt", text, source="en", target="fr")
         assert got.status == 200, got.body

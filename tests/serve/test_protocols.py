@@ -55,6 +55,7 @@ def test_alternatives_and_the_language_come_when_asked_for(served: Served) -> No
         ({"q": "a", "source": "en", "target": "zz"}, 400, "zz is not supported"),
         ({"q": "a", "source": "en", "target": "fr", "format": "pdf"}, 400, "pdf format is not supported"),
         ({"q": "a" * 50_001, "source": "en", "target": "fr"}, 400, "exceeds text limit (50000)"),
+        ({"q": "汉" * 40_000, "source": "en", "target": "fr"}, 400, "exceeds text limit (32768 tokens)"),
         ({"q": 5, "source": "en", "target": "fr"}, 400, "must be a text"),
         ({"q": [None], "source": "en", "target": "fr"}, 400, "must be a text"),
         ({"q": {}, "source": "en", "target": "fr"}, 400, "must be a text"),
