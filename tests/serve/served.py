@@ -102,16 +102,19 @@ class Served:
 
 
 @contextmanager
-def serving(model: Path, *options: str, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
+def serving(
+    model: Path, *options: str, port: int = 0, environment: Mapping[str, str] | None = None
+) -> Iterator[Served]:
     """A server of this model, from English to French."""
-    with running("--model", str(model), "--from", "en", "--to", "fr", *options, environment=environment) as served:
+    named = ("--model", str(model), "--from", "en", "--to", "fr")
+    with running(*named, *options, port=port, environment=environment) as served:
         yield served
 
 
 @contextmanager
-def running(*options: str, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
+def running(*options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
     """A server with these options."""
-    command = [sys.executable, "-m", "qkv", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "qkv", "serve", "--port", str(port)]
     with tempfile.TemporaryDirectory() as folder:
         # A file, because a pipe that nobody reads would stop whoever writes.
         log = Path(folder) / "log"
@@ -161,3 +164,23 @@ def answered(connection: socket.socket) -> bytes:
     while part := connection.recv(65_536):
         parts.append(part)
     return b"".join(parts)
+
+
+def listens(served: Served) -> bool:
+    """Whether anybody can connect."""
+    try:
+        connected(served).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def send(served: Served, path: str, name: str, data: bytes, **fields: str) -> Got:
+    """A file, sent as a form."""
+    parts = [
+        f'--xyz\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'.encode()
+        for field, value in fields.items()
+    ]
+    parts.append(f'--xyz\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + data)
+    body = b"".join(parts) + b"\r\n--xyz--\r\n"
+    return served.post(path, body, headers={"Content-Type": "multipart/form-data; boundary=xyz"})

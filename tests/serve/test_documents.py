@@ -11,19 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.serve.served import Got, Served, eventually, serving
+from tests.serve.served import Served, eventually, send, serving
 
 PAGE = b'<html lang="en"><p class="a">basa <b>koti</b></p><script>basa</script>'
-
-
-def send(served: Served, path: str, name: str, data: bytes, **fields: str) -> Got:
-    parts = [
-        f'--xyz\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'.encode()
-        for field, value in fields.items()
-    ]
-    parts.append(f'--xyz\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + data)
-    body = b"".join(parts) + b"\r\n--xyz--\r\n"
-    return served.post(path, body, headers={"Content-Type": "multipart/form-data; boundary=xyz"})
 
 
 def test_libretranslate_translates_a_file(served: Served) -> None:

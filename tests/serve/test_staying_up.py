@@ -25,18 +25,10 @@ from qkv.serve.room import Meter, most_positions
 from qkv.serve.server import Server
 from qkv.serve.settings import Settings
 from qkv.serve.state import State
-from tests.serve.served import Served, answered, connected, eventually, posted, serving
+from tests.serve.served import Served, answered, connected, eventually, listens, posted, serving
 
 LONG = "\n".join(["basa koti rimo nesa lumo badu"] * 200)
 """What takes a while."""
-
-
-def listens(served: Served) -> bool:
-    try:
-        connected(served).close()
-    except ConnectionRefusedError:
-        return False
-    return True
 
 
 def test_many_ask_at_once_and_all_get_what_they_would_get_alone(served: Served) -> None:
