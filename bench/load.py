@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 _STARTS = 120.0
 """Seconds that a server has to answer for the first time."""
@@ -143,6 +144,8 @@ class Tally:
     took: float = 0.0
     """Seconds from the first question to the last answer."""
     reopened: int = 0
+    changed: int = 0
+    """Texts that were translated in another way than before."""
 
     def add(self, status: int | str, seconds: float) -> None:
         self.statuses[status] += 1
@@ -166,11 +169,33 @@ class Tally:
             self.seconds.setdefault(status, []).extend(some)
         self.took += other.took
         self.reopened += other.reopened
+        self.changed += other.changed
 
     def at(self, share: float, status: int | str = 200) -> float:
         """Milliseconds that this share of the answers took no longer than."""
         some = sorted(self.seconds.get(status, [0.0]))
         return 1e3 * some[min(len(some) - 1, int(share * len(some)))]
+
+
+class Bar(NamedTuple):
+    """What a server of this kind is to reach, and whether it did."""
+
+    what: str
+    found: float | str
+    held: bool
+
+    def __str__(self) -> str:
+        found = f"{self.found:.4g}" if isinstance(self.found, float) else self.found
+        return f"{'held' if self.held else 'NOT HELD':<9} {self.what}: {found}"
+
+
+def at_most(what: str, found: float, limit: float) -> Bar:
+    return Bar(f"{what} (at most {limit:g})", found, found <= limit)
+
+
+def nothing(what: str, found: object) -> Bar:
+    """Where nothing of it may be found."""
+    return Bar(what, str(found or "none"), not found)
 
 
 @dataclass(frozen=True)
@@ -179,6 +204,8 @@ class Asking:
 
     source: str
     target: str
+    answers: dict[str, bytes] = field(default_factory=dict)
+    """What was answered to each text, first."""
 
     def of(self, text: str) -> dict[str, str]:
         return {"q": text, "source": self.source, "target": self.target}
@@ -193,12 +220,14 @@ class Asking:
             if begun > until:
                 break
             try:
-                status, _ = await connection.ask("/translate", self.of(text))
+                status, body = await connection.ask("/translate", self.of(text))
             except (OSError, asyncio.IncompleteReadError) as error:
                 connection.close()
                 tally.add(type(error).__name__, time.monotonic() - begun)
                 await asyncio.sleep(0.05)
                 continue
+            if status == 200 and self.answers.setdefault(text, body) != body:
+                tally.changed += 1
             tally.add(status, time.monotonic() - begun)
             if pause:
                 await asyncio.sleep(pause)

@@ -45,6 +45,9 @@ def protocol(settings: Settings) -> type[HttpToolsProtocol]:
                 longest.transport.abort()
 
         def data_received(self, data: bytes) -> None:
+            if not self._in_head and (self.cycle is None or self.cycle.response_complete):
+                # The next request, or none: empty lines, or the rest of one that was refused unread.
+                self._await_head()
             self._is_going_on = False
             super().data_received(data)
             self._held_bytes = 0 if self._is_going_on else self._held_bytes + len(data)
@@ -79,6 +82,7 @@ def protocol(settings: Settings) -> type[HttpToolsProtocol]:
 
         def on_message_complete(self) -> None:
             self._is_going_on = True
+            self._forget_limit()
             silent.pop(self, None)
             super().on_message_complete()
 

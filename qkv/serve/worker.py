@@ -42,7 +42,7 @@ class Worker:
         self._room = Room(
             batch_tokens=settings.batch_tokens,
             batch_wait=settings.batch_wait,
-            expecting=lambda: self._more,
+            expecting=lambda: self._unprepared > 0 or line.has_more(),
             measured=lambda pace: line.send({"pace": asdict(pace)}),
         )
         self._wanted: dict[int, Job | None] = {}
@@ -50,26 +50,36 @@ class Worker:
         self._changing = threading.Lock()
         self._joining = ThreadPoolExecutor(1)
         self._streaming = ThreadPoolExecutor(_STREAMS)
-        self._more = False
+        self._preparing = ThreadPoolExecutor(1)
+        self._unprepared = 0
+        """Orders that have come and are not cut into sentences yet: a batch waits a moment for them."""
 
     def work(self) -> None:
         """Follows messages until there are no more."""
         for message in self._line.messages():
-            # A batch waits a moment for what has come already.
-            self._more = self._line.has_more()
             number = message["number"]
             if "order" not in message:
                 self._abandon(number)
                 continue
-            try:
-                self._begin(number, from_message(message))
-            except Exception as error:  # noqa: BLE001 - one order that fails is no reason to fail the others
-                self._fail(number, error)
+            self._wanted[number] = None
+            with self._changing:
+                self._unprepared += 1
+            # Not here: whoever has left meanwhile must be heard, or all the orders before would be prepared for nobody.
+            self._preparing.submit(self._prepare, number, from_message(message))
+
+    def _prepare(self, number: int, order: Order) -> None:
+        with self._changing:
+            self._unprepared -= 1
+        if number not in self._wanted:
+            return
+        try:
+            self._begin(number, order)
+        except Exception as error:  # noqa: BLE001 - one order that fails is no reason to fail the others
+            self._fail(number, error)
 
     def _begin(self, number: int, order: Order) -> None:
         assert order.source is not None, "whoever sends an order has found out"
         steps = self._models.steps(language(order.source), language(order.target))
-        self._wanted[number] = None
         if order.streamed:
             self._streaming.submit(self._grow, number, order, steps)
             return

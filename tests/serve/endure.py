@@ -40,7 +40,7 @@ def main() -> int:
             ran = fuzzed(served, Path(name), examples=chosen.examples)
             print(ran.stdout[ran.stdout.rfind("SUMMARY") :])
         load = [sys.executable, "-m", "bench.serve_load", "--model", str(model), "--from", "en", "--to", "fr"]
-        trials = ["--trials", "capacity,overload,disconnects,stop,soak"]
+        trials = ["--trials", "capacity,overload,disconnects,slow,endless,stop,soak"]
         times = ["--stops", str(chosen.stops), "--soak", str(chosen.soak)]
         loaded = subprocess.run([*load, *trials, *times], env={**os.environ, "PYTHONUNBUFFERED": "1"})
     return ran.returncode or loaded.returncode

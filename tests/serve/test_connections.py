@@ -38,6 +38,20 @@ def test_what_never_ends_is_cut_off(served: Served, what: str) -> None:
     assert served.get("/health").status == 200
 
 
+def test_who_sends_something_now_and_then_that_is_no_request_is_not_waited_for(exported: Path) -> None:
+    refused = b"POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n"
+    with serving(exported, "--header-timeout", "0.5") as served:
+        for begin, more in ((HEAD + b"\r\n", b"\r\n"), (refused, b"a")):
+            with connected(served) as connection:
+                connection.sendall(begin)
+                assert connection.recv(65_536).startswith(b"HTTP/1.1 ")
+                begun = time.monotonic()
+                with pytest.raises(OSError):
+                    while time.monotonic() - begun < 10:
+                        connection.sendall(more)
+                        time.sleep(0.05)
+
+
 def test_a_head_that_is_too_large_is_told_so(served: Served) -> None:
     with connected(served) as connection:
         connection.sendall(HEAD + b"X-Long: " + b"a" * 65_536 + b"\r\n\r\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from qkv.serve.desk import Desk
 from qkv.serve.documents import Documents
 from qkv.serve.keys import Account, Keys
 from qkv.serve.metrics import Metrics
+from qkv.serve.openapi import document
 from qkv.serve.orders import Answer, Order
 from qkv.serve.reading import Asked, Buffers, received, understood
 from qkv.serve.refusals import STATUS, Reason, Refusal
@@ -57,6 +59,14 @@ class Family(ABC):
         self.front = front
         self.desk = front.desk
         self.settings = front.settings
+        self._described: dict[str, bytes] = {}
+
+    def described(self, title: str) -> Response:
+        """The OpenAPI document; it stays the same, and anybody may ask for it."""
+        if title not in self._described:
+            told = document(self.settings, self.desk.languages, title=title)
+            self._described[title] = json.dumps(told, ensure_ascii=False).encode()
+        return Response(self._described[title], media_type="application/json")
 
     @abstractmethod
     def routes(self) -> list[Route]:

@@ -14,7 +14,6 @@ from qkv.serve.documents import Sent
 from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
 from qkv.serve.languages import language
-from qkv.serve.openapi import document
 from qkv.serve.orders import Answer, Order
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
@@ -143,7 +142,7 @@ class LibreTranslate(Family):
 
     async def spec(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         # Clients know a server of this protocol by its title.
-        return JSONResponse(document(self.settings, self.desk.languages, title="LibreTranslate"))
+        return self.described("LibreTranslate")
 
 
 _LEAST = 0.05

@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
-from qkv.serve.openapi import document
 from qkv.serve.orders import Order
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
@@ -51,7 +50,7 @@ class Own(Family):
         return JSONResponse({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
 
     async def describe(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
-        return JSONResponse(document(self.settings, self.desk.languages))
+        return self.described("qkv")
 
     async def metrics(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         return PlainTextResponse(self.front.metrics.text(self.desk), media_type="text/plain; version=0.0.4")
