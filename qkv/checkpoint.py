@@ -36,7 +36,7 @@ from qkv.config import Config, ModelConfig, from_json, settings, to_json
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import as_json, digest, read_json_text, read_manifest, verified, write_manifest
 from qkv.progress import tell
-from qkv.storage import explained, read_regular, remove, replacing_directory, write_atomically
+from qkv.storage import append_regular, explained, read_regular, remove, replacing_directory, write_atomically
 
 Tensors = Mapping[str, Tensor]
 
@@ -131,7 +131,7 @@ class RunDirectory:
         with explained(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         with explained(self.lock):
-            lock = self.lock.open("ab")
+            lock = append_regular(self.lock)
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -88,8 +88,14 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def append_regular(path: Path) -> FileIO:
-    """A file of our own to write more into; what a link leads to is not."""
-    return FileIO(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666), "ab")
+    """A file of our own to write more into, or to lock; what a link leads to is not, nor is a pipe."""
+    # Opening a pipe would wait for somebody to read from it.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    file = FileIO(os.open(path, flags, 0o666), "ab")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is not a file", str(path))
+    return file
 
 
 def remove(path: Path) -> None:

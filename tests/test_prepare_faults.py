@@ -45,6 +45,20 @@ def test_an_empty_corpus_is_told_why(tmp_path: Path, content: bytes, told: str) 
     assert [path.name for path in tmp_path.iterdir()] == ["corpus.tsv"]
 
 
+@pytest.mark.parametrize("harm", ["a link", "a pipe"])
+def test_the_lock_is_a_file_of_its_own(tmp_path: Path, corpus: Path, harm: str) -> None:
+    """In a directory that was handed over it may be a link to a file that is precious, or a pipe that nobody reads."""
+    notes, lock = tmp_path / "notes.txt", tmp_path / ".out.lock"
+    notes.write_bytes(b"precious\n")
+    if harm == "a link":
+        lock.symlink_to(notes)
+    else:
+        os.mkfifo(lock)
+    with pytest.raises(StorageError, match=r"cannot write .*\.out\.lock"):
+        prepare([corpus], tmp_path / "out", CONFIG)
+    assert notes.read_bytes() == b"precious\n"
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_unequal_files_leave_nothing_behind(tmp_path: Path, workers: int) -> None:
     source, target = tmp_path / "a.en", tmp_path / "a.fr"

@@ -12,8 +12,9 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy
 import sentencepiece
@@ -24,7 +25,7 @@ from qkv.data.corpus import Corpus
 from qkv.errors import ConfigError, StorageError, TextError
 from qkv.prepare.mix import Mix
 from qkv.prepare.report import Places, summarise
-from qkv.storage import readable_size, sync
+from qkv.storage import append_regular, explained, readable_size, sync
 from qkv.text.subwords import Tokenizer
 
 MANIFEST = "prepared.json"
@@ -282,10 +283,11 @@ def _sha256(path: Path) -> str:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _locked(path: Path) -> IO[bytes] | None:
+def _locked(path: Path) -> FileIO | None:
     """The file, locked; None where whoever had it before removed it meanwhile, so that another may hold a new one."""
     with contextlib.ExitStack() as opened:
-        lock = opened.enter_context(path.open("wb"))
+        with explained(path):
+            lock = opened.enter_context(append_regular(path))
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock.fileno()), path.stat()):

@@ -13,6 +13,7 @@ from qkv.checkpoint import RunDirectory, Saved, final_state, read, sound, step_o
 from qkv.config import TrainingConfig
 from qkv.errors import CheckpointError, StorageError
 from qkv.prepare import Prepared
+from qkv.storage import read_regular
 from qkv.training.averaging import FINAL
 from qkv.training.divergence import Setback, place_to_go_on
 from qkv.training.history import History
@@ -51,13 +52,21 @@ def require_same_data(run: RunDirectory, prepared: Prepared) -> None:
     """A run that has learned something goes on with what it learned from."""
     if run.final.is_dir() and not run.checkpoints():
         raise CheckpointError(f"{run.path} is finished and has no checkpoint to go on from; use another --output")
-    if run.learned and run.tokenizer_file.exists() and run.tokenizer_file.read_bytes() != prepared.tokenizer().model:
+    if run.learned and run.tokenizer_file.exists() and not _holds(run.tokenizer_file, prepared.tokenizer().model):
         raise CheckpointError(
             f"{run.tokenizer_file} is not the tokenizer of {prepared.directory}; use the data this run was begun with"
         )
     directory, state = run.newest_state()
     if state.get("data", prepared.fingerprint) != prepared.fingerprint:
         raise CheckpointError(f"{directory} was trained on other data; use that, or another --output")
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether a file has just this in it; what is no file, or a larger one, is not read."""
+    try:
+        return read_regular(path, len(content)) == content
+    except ValueError:
+        return False
 
 
 def _by_first(

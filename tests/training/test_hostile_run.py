@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,17 @@ def test_no_link_leads_it_to_other_files(run: Path, toy_data: Path, tmp_path: Pa
         train_prepared(toy_data, run, LONGER)
         assert toy.reports(run, "train")[-1]["step"] == 16
     assert notes.read_bytes() == b"precious\n"
+
+
+@pytest.mark.parametrize(("name", "harm"), [("lock", "a link"), ("lock", "a pipe"), ("tokenizer.model", "a pipe")])
+def test_what_is_locked_or_compared_is_a_file_of_the_run(
+    run: Path, toy_data: Path, tmp_path: Path, name: str, harm: str
+) -> None:
+    (run / name).unlink()
+    {"a link": lambda path: path.symlink_to(tmp_path / "new"), "a pipe": os.mkfifo}[harm](run / name)
+    with pytest.raises((CheckpointError, StorageError), match=re.escape(str(run / name))):
+        train_prepared(toy_data, run, LONGER)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_link_to_sound_settings_is_replaced_and_not_followed(run: Path, toy_data: Path, tmp_path: Path) -> None:
