@@ -148,7 +148,12 @@ def free_bytes(path: Path) -> int:
 
 
 def _full(path: Path, needed: int | None) -> FullDiskError:
-    what = "cannot be written" if needed is None else f"needs {needed:,} bytes, and {free_bytes(path):,} are free"
+    what = "cannot be written"
+    if needed is not None:
+        free = free_bytes(path)
+        # Not only bytes run out: there may be no room for one more file, or none left for this user.
+        spent = ", but not to you: its inodes or your quota are used up" if free >= needed else ""
+        what = f"needs {needed:,} bytes, and {free:,} are free{spent}"
     return FullDiskError(f"the disk is full: {path} {what}", "make room and give the same command again")
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from qkv.config import Config
 from qkv.data.corpus import CorpusWriter
-from qkv.errors import ConfigError, QkvError, StorageError, TextError
+from qkv.errors import ConfigError, FullDiskError, QkvError, StorageError, TextError
 from qkv.prepare import Prepared, directory, pipeline, prepare
 from qkv.prepare.workers import Workers, run_apart
 from qkv.storage import sync
@@ -149,10 +149,10 @@ def small_disk(place: Path, options: str) -> Iterator[Path]:
 def test_a_really_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = write_tsv(tmp_path / "corpus.tsv", sentences(3000))
     with small_disk(tmp_path / "disk", "size=256k") as disk:
-        with pytest.raises(StorageError, match=r"needs about \d+\.\d kB, and only \d+\.\d kB are free there"):
+        with pytest.raises(FullDiskError, match=r"needs about \d+\.\d kB, and only \d+\.\d kB are free there; make"):
             prepare([corpus], disk / "out", CONFIG)
         monkeypatch.setattr("qkv.prepare.directory._SPACE", 0.0)
-        with pytest.raises(StorageError, match="the disk is full"):
+        with pytest.raises(FullDiskError, match="the disk is full"):
             prepare([corpus], disk / "out", CONFIG)
         assert list(disk.iterdir()) == []
 

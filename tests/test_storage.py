@@ -34,8 +34,15 @@ def test_a_size_is_told_in_a_unit_that_fits_it(count: int, told: str) -> None:
     [
         (
             errno.ENOSPC,
-            1234,
-            "the disk is full: here needs 1,234 bytes, and {free} are free; make room and give the same command again",
+            1 << 60,
+            "the disk is full: here needs 1,152,921,504,606,846,976 bytes, and {free} are free; make room and give the "
+            "same command again",
+        ),
+        (
+            errno.ENOSPC,
+            1,
+            "the disk is full: here needs 1 bytes, and {free} are free, but not to you: its inodes or your quota are "
+            "used up; make room and give the same command again",
         ),
         (errno.EDQUOT, None, "the disk is full: here cannot be written; make room and give the same command again"),
         (errno.EROFS, 1234, "cannot write here: Read-only file system"),

@@ -22,7 +22,7 @@ import sentencepiece
 import qkv
 from qkv.config import Config
 from qkv.data.corpus import Corpus
-from qkv.errors import ConfigError, StorageError, TextError
+from qkv.errors import ConfigError, FullDiskError, StorageError, TextError
 from qkv.prepare.mix import Mix
 from qkv.prepare.report import Places, summarise
 from qkv.storage import append_regular, explained, readable_size, sync
@@ -170,8 +170,9 @@ def require_space(output: Path, needed: int) -> None:
     place = next(parent for parent in output.parents if parent.exists())
     free = shutil.disk_usage(place).free
     if free < needed:
-        raise StorageError(
-            f"preparing {output} needs about {readable_size(needed)}, and only {readable_size(free)} are free there"
+        raise FullDiskError(
+            f"preparing {output} needs about {readable_size(needed)}, and only {readable_size(free)} are free there",
+            "make room and give the same command again",
         )
 
 
