@@ -60,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Here and not while Python ends: there, nobody would catch what goes wrong.
         print(end="", flush=True)
     except Stopped as stopped:
-        print(f"qkv: {stopped}", file=sys.stderr)
+        # Not printed: the terminal may be gone, and that may be why.
+        tell(f"qkv: {stopped}")
         return stopped.exit_code
     except QkvError as error:
         return _fail(str(error), error.exit_code)
@@ -102,7 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
         "  qkv translate run/ < in.en > out.fr\n"
         "  qkv evaluate run/ --source test.en --reference test.fr\n\n"
         "exit codes: 0 done, 2 wrong usage or setting, 3 wrong data or storage, 4 training failed, 5 disk full,\n"
-        "130 and 143 stopped by a signal, with all saved",
+        "129, 130 and 143 stopped by a signal, with all saved",
     )
     parser.add_argument("--version", action="version", version=f"qkv {qkv.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)

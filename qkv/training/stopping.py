@@ -16,7 +16,8 @@ from qkv.progress import duration
 
 TIME_IS_UP, SIGNAL = 1.0, 1e6
 """What asks to stop. Several processes add these up: a signal to one of them outweighs the clocks of all."""
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What a keyboard, a queue and a terminal that is closed send."""
 _RECENT_STEPS = 100
 _CAUTION = 1.5
 """What is still to be done may take this many times what it took before: disks and machines are shared."""
@@ -35,7 +36,7 @@ class Stopping:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Inside, SIGINT and SIGTERM are requests to stop; a second SIGINT ends the process at once."""
+        """Inside, these signals are requests to stop; a second SIGINT ends the process at once."""
         # Python hands signals to the main thread alone. A signal that is ignored, as under nohup, stays ignored.
         heard = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
         before = {number: signal.getsignal(number) for number in heard}

@@ -114,10 +114,10 @@ def arguments(corpus: Path, run: Path, *more: str) -> list[str]:
     return ["train", str(corpus), "--recipe", "tiny", "--output", str(run), *changes, *more]
 
 
-def started(corpus: Path, run: Path, *more: str) -> subprocess.Popen[str]:
+def started(corpus: Path, run: Path, *more: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "qkv", *arguments(corpus, run, "--set", "training.report_every=1", *more)],
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
@@ -130,6 +130,20 @@ def wait_for(process: subprocess.Popen[str], pattern: str) -> None:
         if re.match(pattern, line):
             return
     raise AssertionError(f"it ended with {process.wait()} before it said {pattern!r}")
+
+
+def test_a_terminal_that_is_closed_loses_nothing(tmp_path: Path) -> None:
+    """It sends SIGHUP, and takes nothing that is written to it any more."""
+    corpus = toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(120))
+    ours, its = os.openpty()
+    with started(corpus, tmp_path / "run", stderr=its) as process:
+        os.close(its)
+        while b"step " not in os.read(ours, 1 << 16):
+            pass
+        os.close(ours)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=60) == 129
+    assert RunDirectory(tmp_path / "run").newest_sound_checkpoint() is not None
 
 
 def test_told_to_end_the_command_saves_says_how_to_go_on_and_ends_with_143(tmp_path: Path) -> None:
