@@ -16,6 +16,7 @@ from qkv.commands.arguments import (
     changed_settings,
     changes_argument,
     deadline_of,
+    ended,
     speaks,
     time_argument,
 )
@@ -56,9 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.begun = begun
     try:
         require_utf8(sys.argv[1:] if argv is None else argv)
-        options.run(options)
+        code: int = options.run(options) or 0
         # Here and not while Python ends: there, nobody would catch what goes wrong.
         print(end="", flush=True)
+        return code
     except Stopped as stopped:
         # Not printed: the terminal may be gone, and that may be why.
         tell(f"qkv: {stopped}")
@@ -85,7 +87,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("there is not enough memory; ask for less at once (batch, width, beam, vocabulary)", 4)
     except KeyboardInterrupt:
         return _fail("stopped; the same command goes on where it can", 130)
-    return 0
 
 
 def _fail(message: str, code: int) -> int:
@@ -103,7 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
         "  qkv translate run/ < in.en > out.fr\n"
         "  qkv evaluate run/ --source test.en --reference test.fr\n\n"
         "exit codes: 0 done, 2 wrong usage or setting, 3 wrong data or storage, 4 training failed, 5 disk full,\n"
-        "129, 130 and 143 stopped by a signal, with all saved",
+        "75 time was up (--max-time), 129, 130 and 143 stopped by a signal: all is saved, the same command goes on",
     )
     parser.add_argument("--version", action="version", version=f"qkv {qkv.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
@@ -200,7 +201,7 @@ def _add_train(commands: _Commands[_Parser]) -> None:
     parser.set_defaults(run=_train)
 
 
-def _train(options: argparse.Namespace) -> None:
+def _train(options: argparse.Namespace) -> int:
     if options.data is not None:
         _refuse_with_data(options)
     if options.output is None and not options.dry_run:
@@ -221,17 +222,10 @@ def _train(options: argparse.Namespace) -> None:
         )
         if speaks():
             print(plan)
-    elif options.data is not None:
-        train_prepared(options.data, options.output, config, deadline=deadline)
-    else:
-        train(
-            options.files,
-            options.output,
-            config,
-            **others,
-            deadline=deadline,
-            say=tell,
-        )
+        return 0
+    if options.data is not None:
+        return ended(finished=train_prepared(options.data, options.output, config, deadline=deadline))
+    return ended(finished=train(options.files, options.output, config, **others, deadline=deadline, say=tell))
 
 
 def _refuse_with_data(options: argparse.Namespace) -> None:
@@ -285,12 +279,12 @@ def _add_distill(commands: _Commands[_Parser]) -> None:
     parser.set_defaults(run=_distill)
 
 
-def _distill(options: argparse.Namespace) -> None:
+def _distill(options: argparse.Namespace) -> int:
     from qkv.distill import Distilling, data_of, distill
 
     options.data = data_of(options.directory, options.data)
     _refuse_with_data(options)
-    distill(
+    finished = distill(
         options.directory,
         options.data,
         options.output,
@@ -300,6 +294,7 @@ def _distill(options: argparse.Namespace) -> None:
         deadline=deadline_of(options),
         say=tell,
     )
+    return ended(finished=finished)
 
 
 def _add_plot(commands: _Commands[_Parser]) -> None:

@@ -294,7 +294,7 @@ def test_a_damaged_part_is_told_and_made_again(tmp_path: Path, capsys: pytest.Ca
 
 def test_it_stops_in_time_and_goes_on(toy_run: Path, few: Path, tmp_path: Path) -> None:
     told: list[str] = []
-    distill(toy_run, few, tmp_path / "student", BRIEF, deadline=time.monotonic(), say=told.append)
+    assert not distill(toy_run, few, tmp_path / "student", BRIEF, deadline=time.monotonic(), say=told.append)
     assert told == ["stopped between two parts because time is nearly up; the same command goes on"]
     assert not (tmp_path / "student" / "data").exists()
     distill(toy_run, few, tmp_path / "student", BRIEF)

@@ -12,6 +12,8 @@ from qkv.errors import ConfigError
 
 Commands = argparse._SubParsersAction
 
+_TIME_IS_UP = 75
+"""EX_TEMPFAIL of sysexits.h: nothing is wrong, and the same again will do."""
 _COMING_AND_GOING = 3.0
 """Seconds that a process needs beside its work, at most; a fifth of a time that is short."""
 
@@ -70,7 +72,8 @@ def time_argument(parser: argparse._ActionsContainer) -> None:
         "--max-time",
         type=seconds,
         metavar="TIME",
-        help="save and stop before so much time has passed, such as 90s, 25m or 2h; the same command goes on",
+        help="save and stop before so much time has passed, such as 90s, 25m or 2h; the same command goes on "
+        f"(exit code {_TIME_IS_UP}; under torchrun 0)",
     )
 
 
@@ -80,6 +83,12 @@ def deadline_of(options: argparse.Namespace) -> float | None:
         return None
     # A process takes a while to come and to go, beside its work.
     return float(options.begun + options.max_time - min(_COMING_AND_GOING, options.max_time / 5))
+
+
+def ended(*, finished: bool) -> int:
+    """The exit code of a command that may have ended because its time was up: then a queue is to give it again."""
+    # torchrun would take that for a failure and start it again at once; its own code is 0 or 1 whatever theirs are.
+    return 0 if finished or "TORCHELASTIC_RUN_ID" in os.environ else _TIME_IS_UP
 
 
 def seconds(text: str) -> float:

@@ -11,6 +11,7 @@ from qkv.commands.arguments import (
     changed_settings,
     changes_argument,
     deadline_of,
+    ended,
     require_together,
     seconds,
     speaks,
@@ -80,14 +81,14 @@ def add_reproduce(commands: Commands[Any]) -> None:
     parser.set_defaults(run=_reproduce)
 
 
-def _reproduce(options: argparse.Namespace) -> None:
+def _reproduce(options: argparse.Namespace) -> int:
     from qkv.reproduce import EXPERIMENTS, TABLE_3, Report, experiment
 
     if options.name is None:
         for name, one in EXPERIMENTS.items():
             print(f"{name:16} {'' if one.printed is None else one.printed:>5}  {one.title}")  # noqa: T201
         print(f"{'table3':16} {'':>5}  {len(TABLE_3)} models side by side at an equal budget")  # noqa: T201
-        return
+        return 0
     table3 = options.name == "table3"
     if not table3:
         experiment(options.name)
@@ -124,12 +125,13 @@ def _reproduce(options: argparse.Namespace) -> None:
 
         report = reproduce(options.name, work, data, test=options.test or (), **common)
     if not speaks():
-        return
+        return ended(finished=report is not None)
     if report is None:
         tell("stopped because time is nearly up; the same command goes on")
-        return
+        return ended(finished=False)
     for path in filter(None, (work / "results.md", options.output)):
         report.write(path)
     print(report.text, end="")  # noqa: T201
     if report.failed:
         raise TrainingError(f"{', '.join(report.failed)} could not be trained; the table tells why")
+    return ended(finished=not report.left)

@@ -31,10 +31,11 @@ def distill(
     sentences_a_part: int = 10_000,
     deadline: float | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> None:
+) -> bool:
     """Has a finished run translate the training sources of `data`, and trains a run at `output` on what it says.
 
-    What was stopped goes on when the same is asked for again; it ends before `time.monotonic()` is at the deadline.
+    It ends before `time.monotonic()` is at the deadline: False where it did. What was stopped goes on when the same is
+    asked for again.
     """
     require_utf8([teacher, data, output])
     if sentences_a_part < 1:
@@ -50,8 +51,8 @@ def distill(
             with held(run.data):
                 if not _make_data(lesson, run, config.training.device, sentences_a_part, deadline, say):
                     say("stopped between two parts because time is nearly up; the same command goes on")
-                    return
-    train_prepared(run.data, output, config, deadline=deadline)
+                    return False
+    return train_prepared(run.data, output, config, deadline=deadline)
 
 
 def data_of(teacher: Path, data: Path | None) -> Path:

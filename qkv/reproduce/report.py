@@ -22,6 +22,8 @@ class Report:
     notes: Sequence[str] = ()
     failed: Sequence[str] = ()
     """What could not be done."""
+    left: Sequence[str] = ()
+    """What there was no time for."""
 
     @property
     def text(self) -> str:

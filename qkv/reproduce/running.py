@@ -32,9 +32,7 @@ def trained(
     """Trains a run to its end, and tells what it took and how good it is; None where time was up before."""
     run = RunDirectory(directory)
     processes.by_first(lambda: require_ready(config, run))
-    train_run(config, run, prepared, processes, deadline=deadline)
-    finished: bool = processes.by_first(lambda: _finished(run))
-    if not finished:
+    if not train_run(config, run, prepared, processes, deadline=deadline):
         return None
     device = processes.own_device(choose_device(config.training.device))
     release_memory(device)
@@ -59,13 +57,6 @@ def translated(directory: Path, sources: Sequence[str], device: str) -> list[str
 def stopped(deadline: float | None, needed: float) -> bool:
     """Whether there is no time left for what takes so long."""
     return deadline is not None and time.monotonic() + needed >= deadline
-
-
-def _finished(run: RunDirectory) -> bool:
-    if not run.final.is_dir():
-        return False
-    _, newest = run.newest_state()
-    return bool(read_state(run.final)["step"] >= newest.get("step", 0))
 
 
 def _told(run: RunDirectory, prepared: Prepared, device: torch.device, processes: int) -> dict[str, Any]:

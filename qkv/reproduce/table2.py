@@ -52,7 +52,8 @@ def reproduce(
         config = override_all(prepared.applied_to(found.config()), asked)
         settled = processes.by_first(lambda: to_json(planned(place, config, length, prepared, asked)))
         told = trained(from_json(settled), place / "run", prepared, processes, deadline)
-        if told is None or stopped(deadline, _TRANSLATING):
+        # One looks at its clock for all: whoever went on alone would wait for the others in vain.
+        if told is None or processes.by_first(lambda: stopped(deadline, _TRANSLATING)):
             return None
         files = [*test] or [Path(one) for one in tests]
         values = processes.by_first(lambda: {**told, **_scores(place, files, config.training.device, prepared)})

@@ -200,7 +200,7 @@ def _report(results: Mapping[str, Mapping[str, Any] | None], failed: Mapping[str
     left = [row for row in results if row not in done and row not in failed]
     notes = [*_notes(done), *(f"{row} was left out: {why}" for row, why in failed.items())]
     notes += [f"still to do: {', '.join(left)}"] if left else []
-    return Report("Table 3, rows at an equal budget", columns, table, values, notes, [*failed])
+    return Report("Table 3, rows at an equal budget", columns, table, values, notes, [*failed], left)
 
 
 def _notes(done: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -27,10 +27,10 @@ def train(
     tokenizer: str | os.PathLike[str] | None = None,
     deadline: float | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> None:
+) -> bool:
     """From parallel text to a trained run: prepares the files into the run directory, then trains on them.
 
-    Training saves and ends before `time.monotonic()` is at the deadline; the same call goes on.
+    Training saves and ends before `time.monotonic()` is at the deadline; False where it did, and the same call goes on.
     """
     if isinstance(files, str):
         raise TypeError("train takes a list of files: train([source, target], output, config)")
@@ -51,16 +51,16 @@ def train(
 
     with joined() as processes:
         processes.by_first(prepare_files)
-        train_run(config, run, Prepared.open(run.data), processes, deadline=deadline)
+        return train_run(config, run, Prepared.open(run.data), processes, deadline=deadline)
 
 
-def train_prepared(data: Path, output: Path, config: Config, *, deadline: float | None = None) -> None:
-    """Trains on a directory that `prepare` wrote; its text and data settings are those of the run."""
+def train_prepared(data: Path, output: Path, config: Config, *, deadline: float | None = None) -> bool:
+    """Trains on a directory that `prepare` wrote, likewise; its text and data settings are those of the run."""
     with joined() as processes:
         prepared = Prepared.open(data)
         run, config = RunDirectory(output), prepared.applied_to(config)
         processes.by_first(lambda: require_ready(config, run))
-        train_run(config, run, prepared, processes, deadline=deadline)
+        return train_run(config, run, prepared, processes, deadline=deadline)
 
 
 def _paths(files: Sequence[str | os.PathLike[str]]) -> list[Path]:

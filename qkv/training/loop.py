@@ -40,8 +40,11 @@ _NAMED_LINES = 5
 
 def train_run(
     config: Config, run: RunDirectory, prepared: Prepared, processes: Processes, *, deadline: float | None = None
-) -> None:
-    """Trains until the steps are done or it is to stop, going on from the newest checkpoint where there is one."""
+) -> bool:
+    """Trains until the steps are done, going on from the newest checkpoint where there is one.
+
+    False where time was up before; a signal raises `Stopped`. The same call goes on in either case.
+    """
     with ExitStack() as held:
 
         def claim() -> int | str:
@@ -61,26 +64,27 @@ def train_run(
         settled = fitted(config.with_changes(training={"tokens_per_batch": tokens}), processes, prepared)
         processes.by_first(begin)
         stopping = Stopping(deadline)
-        setback = _attempt(_Training.begin(settled, run, prepared, processes, stopping))
-        while setback is not None:
+        ended = _attempt(_Training.begin(settled, run, prepared, processes, stopping))
+        while isinstance(ended, Setback):
             # There may be no room for two.
             release_memory(device)
-            setback = _attempt(_Training.begin(settled, run, prepared, processes, stopping, setback))
+            ended = _attempt(_Training.begin(settled, run, prepared, processes, stopping, ended))
+        return ended
 
 
-def _attempt(training: _Training) -> Setback | None:
-    """Trains until the run is finished, is to stop, or has to go back."""
+def _attempt(training: _Training) -> Setback | bool:
+    """Trains until the run has to go back, or has not; then, whether it is finished."""
     run, line = training.run, training.line
     try:
         if training.checkpoints.finished():
             line.say(f"{run.path} is finished; {training.how_to_go_on()}")
-            return None
+            return True
         training.introduce()
         with training.stopping.listening():
             training.run_steps()
             if not training.done:
                 line.say(training.explain())
-                return None
+                return False
         training.checkpoints.finish()
     except Diverged as diverged:
         training.go_back(diverged.setback)
@@ -97,7 +101,7 @@ def _attempt(training: _Training) -> Setback | None:
     skipped = training.history.skipped
     left_out = f"; {skipped:,} steps were left out" if skipped else ""
     line.say(f"finished after step {training.step:,}: {run.path}{left_out}")
-    return None
+    return True
 
 
 class _Begun(NamedTuple):
