@@ -45,6 +45,7 @@ def reproduce(
     if len(test) > 2:
         raise ConfigError("a test set is one file of pairs, or a source and a reference file")
     with joined() as processes:
+        deadline = processes.lasting(deadline)
         if processes.count > 1 and length.seconds is not None:
             raise ConfigError("a budget of time is measured by one process; several take a number of steps")
         directory, tests = processes.by_first(lambda: obtained(found.corpus, data, asked, say))

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config
+from qkv.errors import TrainingError
 from qkv.prepare import Prepared, prepare
 from qkv.prepare.mix import settled
 from qkv.training.loop import train_run
 from qkv.training.plan import require_ready
 from qkv.training.processes import joined
+from qkv.training.stopping import in_time
 
 __all__ = ["train", "train_prepared"]
 
@@ -39,17 +41,19 @@ def train(
     def prepare_files() -> None:
         # Preparing may take long: what is wrong with the rest is said before it.
         require_ready(config, run)
-        prepared = prepare(
-            _paths(files),
-            run.data,
-            config,
-            valid=_paths(valid),
-            test=_paths(test),
-            tokenizer=None if tokenizer is None else Path(tokenizer),
-        )
+        with in_time(deadline, _too_late_to_prepare()):
+            prepared = prepare(
+                _paths(files),
+                run.data,
+                config,
+                valid=_paths(valid),
+                test=_paths(test),
+                tokenizer=None if tokenizer is None else Path(tokenizer),
+            )
         say(prepared.summary())
 
     with joined() as processes:
+        deadline = processes.lasting(deadline)
         processes.by_first(prepare_files)
         return train_run(config, run, Prepared.open(run.data), processes, deadline=deadline)
 
@@ -60,7 +64,15 @@ def train_prepared(data: Path, output: Path, config: Config, *, deadline: float 
         prepared = Prepared.open(data)
         run, config = RunDirectory(output), prepared.applied_to(config)
         processes.by_first(lambda: require_ready(config, run))
+        deadline = processes.lasting(deadline)
         return train_run(config, run, prepared, processes, deadline=deadline)
+
+
+def _too_late_to_prepare() -> TrainingError:
+    return TrainingError(
+        "time was up while the text was being prepared, of which no half is kept; give more time, or prepare it first "
+        "without a limit (`qkv prepare`) and train with --data"
+    )
 
 
 def _paths(files: Sequence[str | os.PathLike[str]]) -> list[Path]:

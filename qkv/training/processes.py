@@ -25,6 +25,8 @@ from qkv.progress import tell
 
 _TOLD = "told"
 """The key under which the process that tells what went wrong leaves its exit code."""
+_DEADLINE = "qkv ends at"
+"""The key under which the first attempt leaves when all have to be done."""
 _SOONEST, _LATEST = 0.001, 0.25
 """Seconds between two looks at what the first process has to tell."""
 _MEETING = timedelta(minutes=10)
@@ -43,10 +45,14 @@ class _Told(QkvError):  # noqa: N818 - it is no error of its own
 class Processes:
     """One process among those that train together, or the only one."""
 
-    def __init__(self, rank: int = 0, count: int = 1, store: Store | None = None) -> None:
+    def __init__(
+        self, rank: int = 0, count: int = 1, store: Store | None = None, *, outliving: Store | None = None
+    ) -> None:
         self.rank = rank
         self.count = count
         self._store = store
+        self._outliving = outliving
+        """What those find who are started again when one of these was lost."""
         self._questions = 0
 
     @property
@@ -72,6 +78,18 @@ class Processes:
             time.sleep(pause)
             pause = min(2 * pause, _LATEST)
         return json.loads(self._store.get(key))
+
+    def lasting(self, deadline: float | None) -> float | None:
+        """The time to end by: whoever is started again has no more of it than those who were lost."""
+        if deadline is None or self._outliving is None:
+            return deadline
+        # Told by the clocks of the world, on which machines agree.
+        apart = time.time() - time.monotonic()
+        if _attempt() == 0:
+            if self.first:
+                self._outliving.set(_DEADLINE, str(deadline + apart))
+            return deadline
+        return float(self._outliving.get(_DEADLINE)) - apart if self._outliving.check([_DEADLINE]) else deadline
 
     def own_device(self, device: torch.device) -> torch.device:
         """Where this process computes: on a machine with several GPUs, each of its processes takes another one."""
@@ -139,10 +157,14 @@ def joined() -> Iterator[Processes]:
     """The processes that were started together; what goes wrong in any of them ends all, and is told once."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
-        yield Processes()
+        yield Processes(outliving=_store(count) if _kept_by_torchrun() else None)
         return
     store = _store(count)
-    processes = Processes(int(os.environ["RANK"]), count, store)
+    outliving = store if _kept_by_torchrun() else None
+    # Each attempt has a part of its own. torchrun keeps one store for all of them: processes that were started again
+    # would find the addresses of the dead ones there, and wait for them in vain.
+    part = PrefixStore(f"attempt {_attempt()}", store)
+    processes = Processes(int(os.environ["RANK"]), count, part, outliving=outliving)
     try:
         yield processes
     except QkvError as error:
@@ -161,23 +183,27 @@ def joined() -> Iterator[Processes]:
 
 
 def _store(count: int) -> Store:
-    """What processes meet at; each attempt has a part of its own.
-
-    torchrun keeps one store for all attempts: processes that were started again would find the addresses of the dead
-    ones there, and wait for them in vain.
-    """
+    """What processes meet at."""
     try:
         address, port, rank = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), int(os.environ["RANK"])
     except KeyError as error:
         raise ConfigError(
             f"WORLD_SIZE is {count}, but {error.args[0]} is not set: start the processes with torchrun"
         ) from error
-    kept_by_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     try:
-        store = TCPStore(address, port, count, rank == 0 and not kept_by_torchrun, _MEETING)
+        return TCPStore(address, port, count, rank == 0 and not _kept_by_torchrun(), _MEETING)
     except RuntimeError as error:
         raise ConfigError(f"cannot reach the first process at {address}:{port}: {error}") from error
-    return PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+
+
+def _kept_by_torchrun() -> bool:
+    """Whether what processes meet at is there before they are, and after."""
+    return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+
+
+def _attempt() -> int:
+    """How often torchrun has started all processes again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def _lost_another(error: RuntimeError) -> bool:

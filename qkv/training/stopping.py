@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
-from qkv.errors import Stopped
+from qkv.errors import QkvError, Stopped
 from qkv.progress import duration
 
 TIME_IS_UP, SIGNAL = 1.0, 1e6
@@ -21,6 +22,26 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _RECENT_STEPS = 100
 _CAUTION = 1.5
 """What is still to be done may take this many times what it took before: disks and machines are shared."""
+
+
+@contextmanager
+def in_time(deadline: float | None, too_late: QkvError) -> Iterator[None]:
+    """Inside, time that is up ends the work with this error, wherever it is, as an interrupt would."""
+    if deadline is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(*_: object) -> NoReturn:
+        raise too_late
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        # Nothing is left of a time that has passed; but 0 would mean never.
+        signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 1e-6))
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class Stopping:

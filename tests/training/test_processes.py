@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from qkv.config import Config, TrainingConfig
 from qkv.errors import ConfigError
 from qkv.models.build import build
+from qkv.training import processes
 from qkv.training.objective import Goal
 from qkv.training.parallel import require_rows, trained
 from qkv.training.processes import Processes, joined
@@ -51,6 +55,21 @@ def test_what_torchrun_would_have_set_is_asked_for(monkeypatch: pytest.MonkeyPat
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigError, match=re.escape("start the processes with torchrun")), joined():
         pass
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_whoever_is_started_again_has_the_time_of_those_before(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """torchrun keeps what they meet at, and tells them how often they were started."""
+    kept, begun = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False), time.monotonic()
+    variables = {"WORLD_SIZE": count, "RANK": 0, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": kept.port}
+    for name, value in {**variables, "TORCHELASTIC_USE_AGENT_STORE": True}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr(processes, "TCPStore", partial(TCPStore, wait_for_workers=False))
+    for attempt, (own, told) in enumerate([(100.0, 100.0), (900.0, 100.0)]):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(attempt))
+        with joined() as those:
+            assert those.lasting(begun + own) == pytest.approx(begun + told, abs=0.1)
+            assert those.lasting(None) is None
 
 
 def test_every_process_draws_random_numbers_of_its_own_at_every_step() -> None:

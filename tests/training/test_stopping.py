@@ -195,6 +195,16 @@ def test_with_max_time_a_run_stops_in_time_and_goes_on(tmp_path: Path, command: 
     assert toy.equal(toy.weights(tmp_path / "run"), toy.weights(tmp_path / "whole"))
 
 
+def test_time_that_is_up_while_text_is_prepared_ends_that(tmp_path: Path, command: Command) -> None:
+    """With the code of what the same command would not mend: it would begin to prepare again."""
+    corpus = toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(30_000))
+    ran = command(*arguments(corpus, tmp_path / "run", "--max-time", "0.5s"))
+    assert (ran.code, "time was up while the text was being prepared" in ran.err) == (4, True)
+    assert {path.name for path in tmp_path.rglob("*")} <= {"corpus.tsv", "run"}
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
 def test_no_time_at_all_is_told(tmp_path: Path, toy_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not train_prepared(toy_data, tmp_path / "run", QUICK, deadline=time.monotonic())
     assert "stopped before the first step" in capsys.readouterr().err
