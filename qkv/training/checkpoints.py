@@ -206,8 +206,9 @@ class Checkpoints:
     def _begin(self, *, only_passing: bool) -> None:
         """Copies what is to be saved; where weights are in parts, each process gives its own."""
         tensors, history = self.learner.tensors(), self.history
-        if only_passing and history.step not in history.passing:
-            history.passing.append(history.step)
+        # Where it was saved in passing before, it may have come to stay.
+        history.passing = [step for step in history.passing if step != history.step]
+        history.passing += [history.step] if only_passing else []
         if not self.processes.first:
             deque(tensors, maxlen=0)
             return

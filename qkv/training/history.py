@@ -29,6 +29,8 @@ class History:
     passing: list[int] = field(default_factory=list)
     """Steps that were saved only because training stopped there, or was best there: they change nothing of what the run
     ends with."""
+    unvalidated: bool = False
+    """Whether the validation that is due after this step is still to be done."""
     validation_seconds: float = 0.0
     """What a validation took, at most; 0 before the first."""
     rollbacks: int = 0
@@ -50,7 +52,7 @@ class History:
         return {**kept, "window": self.window.state(), "watch": self.watch.state()}
 
     def done(self, options: TrainingConfig) -> bool:
-        return self.step >= options.steps or self.stopped_early(options)
+        return not self.unvalidated and (self.step >= options.steps or self.stopped_early(options))
 
     def stopped_early(self, options: TrainingConfig) -> bool:
         return options.patience is not None and self.validations_since_best >= options.patience
@@ -60,6 +62,7 @@ class History:
         return self.step if options.patience is None or self.best_step is None else self.best_step
 
     def validated(self, loss: float) -> None:
+        self.unvalidated = False
         if loss < (math.inf if self.best_loss is None else self.best_loss):
             self.best_loss, self.best_step, self.validations_since_best = loss, self.step, 0
         else:

@@ -32,7 +32,7 @@ from qkv.training.parallel import require_rows
 from qkv.training.processes import Processes
 from qkv.training.reports import Log, ProgressLine, Window
 from qkv.training.step import Outcome
-from qkv.training.stopping import Stopping
+from qkv.training.stopping import SIGNAL, Stopping
 from qkv.training.validation import Validation
 
 _NAMED_LINES = 5
@@ -170,7 +170,7 @@ class _Training:
         known = history.rollbacks if setback is None else setback.number - 1
         silent = not processes.first
         board = options.tensorboard
-        log = Log(run.log, since_step=history.step, rollbacks=known, tensorboard=board, silent=silent)
+        log = Log(run.log, history.step, known, unvalidated=history.unvalidated, tensorboard=board, silent=silent)
         line = ProgressLine(options.steps, silent=silent)
         if setback is not None:
             history.go_on_after(setback)
@@ -230,15 +230,23 @@ class _Training:
             self.line.say("no BLEU while training: sacrebleu is not installed")
 
     def run_steps(self) -> None:
-        options, history = self.config.training, self.history
+        """Trains until all is done or it is to stop, and saves the last step, so that it can go on right after it."""
         self.learner.model.train()
         if self.done:
             return
+        # Where training ended before it had validated, that is done first.
+        if (not self.history.unvalidated or self.validate_and_save()) and not self.done:
+            self.take_steps()
+        self.account()
+        self.learner.take_step.queue.wait()
+        self.checkpoints.save_last(only_passing=not self.done)
+
+    def take_steps(self) -> None:
+        options, history = self.config.training, self.history
         self.clock = time.perf_counter()
         steps = range(self.step, options.steps)
         for batch in prefetched(self.batches, steps, self.processes, self.learner.device):
             if self._to_stop():
-                self.stop()
                 return
             self.update(batch)
             if not self.pause():
@@ -247,32 +255,34 @@ class _Training:
             self.learner.take_step.queue.wait()
             if self.at(options.report_every):
                 self.report()
-            if self.at(options.validate_every):
-                self._make_safe_from_the_clock()
-                self.validate()
-            # Among bad steps nothing is saved: whoever goes on more carefully should do so from before them.
-            if not history.bad_steps:
-                if self.at(options.save_every):
-                    self.checkpoints.save()
-                elif history.best_step == self.step:
-                    # With patience, the run may end with what is the best now.
-                    self.checkpoints.save(only_passing=options.patience is None)
-            self.checkpoints.look_after(wait=False)
-            if history.stopped_early(options):
-                self.line.say(
-                    f"stopped early: {options.patience} validations in a row were no better than that of step "
-                    f"{history.best_step}"
-                )
-                break
+            history.unvalidated = self.at(options.validate_every)
+            if not self.validate_and_save() or self.done:
+                return
             # What was done beside training is not its time.
             self.clock = time.perf_counter()
-        self.checkpoints.save_last()
 
-    def stop(self) -> None:
-        """Saves the last step, so that training can go on right after it."""
-        self.account()
-        self.learner.take_step.queue.wait()
-        self.checkpoints.save_last(only_passing=True)
+    def validate_and_save(self) -> bool:
+        """Does what is due after this step; False where a signal came before that was validated."""
+        options, history = self.config.training, self.history
+        if history.unvalidated:
+            self._make_safe_from_the_clock()
+            if not self.validate():
+                self.all_asked = SIGNAL
+                return False
+        # Among bad steps nothing is saved: whoever goes on more carefully should do so from before them.
+        if not history.bad_steps:
+            if self.at(options.save_every):
+                self.checkpoints.save()
+            elif history.best_step == self.step:
+                # With patience, the run may end with what is the best now.
+                self.checkpoints.save(only_passing=options.patience is None)
+        self.checkpoints.look_after(wait=False)
+        if history.stopped_early(options):
+            self.line.say(
+                f"stopped early: {options.patience} validations in a row were no better than that of step "
+                f"{history.best_step}"
+            )
+        return True
 
     def explain(self) -> str:
         """Why training stopped, which the first process tells."""
@@ -413,10 +423,15 @@ class _Training:
         if self.stopping.timed and not self.history.validation_seconds and not self.history.bad_steps:
             self.checkpoints.save_last(only_passing=not self.at(self.config.training.save_every))
 
-    def validate(self) -> None:
+    def validate(self) -> bool:
+        """Tells how good the model is; False where a signal came before that was known."""
         begun = time.monotonic()
         with self.learner.with_best_weights():
-            values = self.processes.by_first(lambda: self.validation.run(self.learner.model))
+            values = self.processes.by_first(
+                lambda: self.validation.run(self.learner.model, to_stop=lambda: self.stopping.signalled)
+            )
+        if values is None:
+            return False
         took = time.monotonic() - begun
         self.stopping.took("validation", took)
         self.history.validation_seconds = max(took, self.history.validation_seconds)
@@ -425,3 +440,4 @@ class _Training:
         if not math.isfinite(values["loss"]):
             self._diverge(f"the validation loss after step {self.step:,} is not finite", self.step, self.step - 1)
         self.history.validated(values["loss"])
+        return True

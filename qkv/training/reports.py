@@ -23,14 +23,23 @@ _LARGEST_LOG = 1 << 30
 class Log:
     """One JSON object a line in the run directory; a resumed run cuts off what its checkpoint does not know of."""
 
-    def __init__(self, path: Path, *, since_step: int, rollbacks: int, tensorboard: bool, silent: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        since_step: int,
+        rollbacks: int,
+        *,
+        unvalidated: bool,
+        tensorboard: bool,
+        silent: bool = False,
+    ) -> None:
         self._path = path
         self._silent = silent
         """Whether another process writes the same."""
         self._unwritten = b""
         self._board = _summary_writer(path.parent, since_step) if tensorboard and not silent else None
         if not silent:
-            self._cut(since_step, rollbacks)
+            self._cut(since_step, rollbacks, unvalidated=unvalidated)
 
     def write(self, kind: str, step: int, **values: Any) -> None:
         if self._silent:
@@ -69,8 +78,8 @@ class Log:
         if self._board is not None:
             self._board.close()
 
-    def _cut(self, since_step: int, rollbacks: int) -> None:
-        """Drops reports of steps and rollbacks to be taken again, and a line that a crash left half written."""
+    def _cut(self, since_step: int, rollbacks: int, *, unvalidated: bool) -> None:
+        """Drops reports of what will be done again, and a line that a crash left half written."""
         if not self._path.exists():
             return
         try:
@@ -82,6 +91,7 @@ class Log:
             try:
                 report = json.loads(line)
                 known = report["step"] <= since_step and report.get("rollback", 0) <= rollbacks
+                known = known and not (unvalidated and (report["kind"], report["step"]) == ("validation", since_step))
             except (ValueError, KeyError, TypeError):
                 continue
             if line.endswith("\n") and known:

@@ -84,6 +84,11 @@ class Stopping:
         """Whether there is a time to stop by."""
         return self._deadline is not None
 
+    @property
+    def signalled(self) -> bool:
+        """Whether a signal has asked this process to stop."""
+        return self._received is not None
+
     def expect(self, what: str, seconds: float) -> None:
         """Says how long something may take, which counts until it is known."""
         self._expected[what] = seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,6 +29,10 @@ _SAMPLES = 3
 """Translations that a report of a validation shows."""
 _LONGEST_SAMPLE = 400
 """Characters of each."""
+
+
+class _Interrupted(Exception):  # noqa: N818 - nothing is wrong
+    """Ends a validation before it is done."""
 
 
 class Texts(NamedTuple):
@@ -69,18 +73,28 @@ class Validation:
         return importlib.util.find_spec("sacrebleu") is not None
 
     @torch.no_grad()
-    def run(self, model: EncoderDecoder) -> dict[str, Any]:
-        """Loss and perplexity on all held-out pairs; BLEU of greedy translations of some, and a few as samples."""
+    def run(self, model: EncoderDecoder, *, to_stop: Callable[[], bool] = lambda: False) -> dict[str, Any] | None:
+        """Loss and perplexity on all held-out pairs; BLEU of greedy translations of some, and a few as samples.
+
+        None where it was to stop, which is asked after every batch.
+        """
+
+        def look(_: int = 0) -> None:
+            if to_stop():
+                raise _Interrupted
+
         model.eval()
         try:
-            values: dict[str, Any] = self._loss(model)
+            values: dict[str, Any] = self._loss(model, look)
             if self.texts and self.can_score():
-                values |= self._quality(model)
+                values |= self._quality(model, look)
+        except _Interrupted:
+            return None
         finally:
             model.train()
         return values
 
-    def _quality(self, model: EncoderDecoder) -> dict[str, Any]:
+    def _quality(self, model: EncoderDecoder, look: Callable[[int], None]) -> dict[str, Any]:
         """BLEU of all directions on average, and the first translations of each beside what they should be."""
         translator = Translator.of(model, self.tokenizer, self.config)
         found, samples = [], []
@@ -88,7 +102,7 @@ class Validation:
         for direction, sources, references in self.texts:
             one = translator if direction is None else translator.between(*direction)
             try:
-                translations = one.translate(sources, beam=1)
+                translations = one.translate(sources, beam=1, progress=look)
             except NotFiniteError:
                 # The loss tells as much; whether to stop is for the loop to say.
                 return {"bleu": 0.0}
@@ -98,11 +112,12 @@ class Validation:
             samples += [_sample(direction, *sample) for sample in shown]
         return {"bleu": sum(found) / len(found), "samples": samples[:_SAMPLES]}
 
-    def _loss(self, model: EncoderDecoder) -> dict[str, float]:
+    def _loss(self, model: EncoderDecoder, look: Callable[[], None]) -> dict[str, float]:
         total = surprise = tokens = 0.0
         # What is left out of a model that learns is the only thing that two readings could differ by.
         goal = Goal(self.config.training.label_smoothing)
         for rows in np.array_split(np.arange(len(self.batches.rows)), self._parts()):
+            look()
             batch = self.batches.of_rows(rows).to(model.inputs.weight_VD.device)
             loss = translation_loss(model, batch, goal)
             total += loss.total.item()

@@ -303,7 +303,7 @@ def test_tensorboard_that_is_not_installed_is_told(
 
 def with_validation_losses(monkeypatch: pytest.MonkeyPatch, losses: list[float]) -> None:
     coming = iter(losses)
-    monkeypatch.setattr(Validation, "run", lambda *_: {"loss": next(coming), "nll": 1.0, "perplexity": 2.0})
+    monkeypatch.setattr(Validation, "run", lambda *_, **__: {"loss": next(coming), "nll": 1.0, "perplexity": 2.0})
 
 
 def test_training_stops_early_and_stays_stopped(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from qkv.checkpoint import RunDirectory, step_of
+from qkv.checkpoint import RunDirectory, read_state, step_of
 from qkv.cli import main
 from qkv.errors import Stopped
 from qkv.training import train_prepared
@@ -71,12 +71,27 @@ def test_a_stopped_run_ends_as_if_it_had_not_been(
     assert kept[0] == kept[1]
 
 
-def test_a_signal_in_the_last_step_lets_the_run_finish(
-    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_signal_does_not_wait_for_a_validation(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stop_during(monkeypatch, {12: signal.SIGTERM})
-    train_prepared(toy_data, tmp_path / "run", QUICK)
-    assert toy.weights(tmp_path / "run")
+    """Which may take longer than whoever sent it waits; it is done when the run goes on, after the last step too."""
+    sound = Validation._quality
+
+    def signalled(*given: Any) -> dict[str, Any]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return sound(*given)
+
+    monkeypatch.setattr(Validation, "_quality", signalled)
+    for step in (6, 12):
+        for _ in range(2):
+            with pytest.raises(Stopped, match=f"SIGTERM after step {step}, which is saved"):
+                train_prepared(toy_data, tmp_path / "run", QUICK)
+            assert "validation after" not in capsys.readouterr().err
+        monkeypatch.setattr(Validation, "_quality", sound)
+        train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"steps": step}))
+        assert f"validation after step {step}" in capsys.readouterr().err
+        monkeypatch.setattr(Validation, "_quality", signalled)
+    assert [report["step"] for report in toy.reports(tmp_path / "run", "validation")] == [6, 12]
 
 
 def test_signals_are_as_before_when_training_is_over(
@@ -250,9 +265,9 @@ def test_what_was_learned_is_saved_before_a_validation_that_nobody_knows_the_tim
     saved: list[list[int]] = []
     run, sound = RunDirectory(tmp_path / "run"), Validation.run
 
-    def looked_at(validation: Validation, *given: Any) -> dict[str, float]:
+    def looked_at(*given: Any, **options: Any) -> dict[str, Any] | None:
         saved.append([step_of(one) for one in run.checkpoints()])
-        return sound(validation, *given)
+        return sound(*given, **options)
 
     monkeypatch.setattr(Validation, "run", looked_at)
     config = QUICK.with_changes(training={"validate_every": 3, "save_every": 100, "keep_checkpoints": 1})
@@ -260,3 +275,45 @@ def test_what_was_learned_is_saved_before_a_validation_that_nobody_knows_the_tim
     assert saved[0] == [3]
     train_prepared(toy_data, tmp_path / "plain", config)
     assert toy.equal(toy.weights(run.path), toy.weights(tmp_path / "plain"))
+
+
+class Lost(Exception):  # noqa: N818 - nothing is wrong with it
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_run_that_is_lost_while_it_validates_validates_again(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, timed: bool
+) -> None:
+    """Also where it was saved before that."""
+    sound = Validation.run
+
+    def lost(*_: Any, **__: Any) -> dict[str, Any]:
+        raise Lost
+
+    config = QUICK.with_changes(training={"validate_every": 3, "save_every": 100})
+    for _ in range(2):
+        monkeypatch.setattr(Validation, "run", lost)
+        with pytest.raises(Lost):
+            train_prepared(toy_data, tmp_path / "run", config, deadline=time.monotonic() + 1000 if timed else None)
+    monkeypatch.setattr(Validation, "run", sound)
+    train_prepared(toy_data, tmp_path / "run", config)
+    train_prepared(toy_data, tmp_path / "plain", config)
+    assert toy.reports(tmp_path / "run") == toy.reports(tmp_path / "plain")
+    assert toy.equal(toy.weights(tmp_path / "run"), toy.weights(tmp_path / "plain"))
+
+
+def test_a_best_validation_is_ended_with_though_it_was_saved_in_passing_first(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a time limit, the first validation finds its step saved already."""
+    runs = {}
+    for name, deadline in (("plain", None), ("timed", time.monotonic() + 1000)):
+        losses = iter([1.0, 2.0, 3.0, 4.0])
+        monkeypatch.setattr(
+            Validation, "run", lambda *_, coming=losses, **__: {"loss": next(coming), "nll": 1.0, "perplexity": 2.0}
+        )
+        config = QUICK.with_changes(training={"validate_every": 3, "save_every": 4, "patience": 2})
+        train_prepared(toy_data, tmp_path / name, config, deadline=deadline)
+        runs[name] = read_state(RunDirectory(tmp_path / name).final)["weights_of_step"]
+    assert runs == {"plain": 3, "timed": 3}
