@@ -105,6 +105,16 @@ def test_a_signal_to_one_process_stops_all_after_the_same_step(tmp_path: Path, t
     assert losses(tmp_path / "run") == approximately(losses(alone))
 
 
+def test_a_validation_that_a_signal_cuts_short_is_left_by_all(tmp_path: Path, toy_data: Path, alone: Path) -> None:
+    config = STILL.with_changes(training={"save_every": 20})
+    _, said = faulty(toy_data, tmp_path / "run", config, "asked", rank=0, steps="10")
+    assert ended(said) == [(0, "143"), (1, "143")], said
+    assert said.count("qkv: stopped by SIGTERM after step 10, which is saved") == 1
+    assert losses(tmp_path / "run", "validation") == []
+    train_prepared(toy_data, tmp_path / "run", config)
+    assert losses(tmp_path / "run", "validation") == approximately(losses(alone, "validation"))
+
+
 def test_what_goes_wrong_in_one_process_ends_all_and_is_told_once(tmp_path: Path, toy_data: Path) -> None:
     code, said = faulty(toy_data, tmp_path / "run", STILL, "refused", steps="3")
     assert code == 1
