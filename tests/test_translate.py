@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import shutil
@@ -109,10 +108,11 @@ def test_the_n_best_are_sorted_by_score_and_differ(translator: Translator) -> No
         assert len(every) == 5
         assert [one.score for one in every] == sorted((one.score for one in every), reverse=True)
         assert len({one.text for one in every}) > 1
+    # The last bits of a score depend on who is still in the batch, which is another question with alternatives.
     best = translator.translate(SOURCES[:8], beam=5)
-    assert best == [
-        dataclasses.replace(one, alternatives=()) for one in translator.translate(SOURCES[:8], beam=5, alternatives=4)
-    ]
+    several = translator.translate(SOURCES[:8], beam=5, alternatives=4)
+    assert [one.text for one in best] == [one.text for one in several]
+    assert [one.score for one in best] == pytest.approx([one.score for one in several], abs=1e-4)
 
 
 def test_a_score_is_the_log_probability_over_the_length_penalty(toy_run: Path, translator: Translator) -> None:
