@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from qkv.text.words import Span, words
 
+_RESTING = 2
+"""Heads that have nothing to look for look at the end or at a tag, and of several some always do: a word is where its
+translation came from unless twice as much is looked at these."""
+
 
 @dataclass(frozen=True)
 class Link:
@@ -49,7 +53,7 @@ def align(
     """Links each word of the target to the word of the source that it looked at most.
 
     `looked` has a row for each token of the target and a column for each of the source; more columns, such as that of
-    the source's end, stand for nothing that is a word: who looks there most has no link.
+    the source's end, stand for nothing that is a word: who looks there by far the most has no link.
     """
     source_words, target_words = tuple(words(source)), tuple(words(target))
     source_of = words_of(source_tokens, source_words)
@@ -66,7 +70,7 @@ def align(
                 by_word[word] += share[token] / len(covered)
         elsewhere = sum(share) - sum(by_word)
         best = max(range(len(by_word)), key=by_word.__getitem__, default=None)
-        if best is not None and by_word[best] > elsewhere:
+        if best is not None and _RESTING * by_word[best] > elsewhere:
             links.append(Link(best, target_word, round(by_word[best], 4)))
     return Alignment(source, target, source_words, target_words, tuple(links))
 

@@ -40,6 +40,11 @@ def test_who_looks_at_the_end_of_the_source_has_no_link() -> None:
     assert str(align("a b", spans(1, 3), "x y", spans(1, 3), [[0.2, 0.1, 0.7], [0.1, 0.9, 0.0]])) == "1-1"
 
 
+def test_heads_that_rest_at_the_end_leave_a_word_its_link() -> None:
+    """Of several heads some always do, and of the words one has most of the rest."""
+    assert str(align("a b", spans(1, 3), "x", spans(1), [[0.1, 0.4, 0.3, 0.2]])) == "1-0"
+
+
 def test_nothing_is_aligned_to_nothing() -> None:
     assert align("", [], "", [], []).links == ()
     assert align("", [], "x", spans(1), [[1.0]]).links == ()
