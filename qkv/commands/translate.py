@@ -158,7 +158,7 @@ def _translate(options: argparse.Namespace) -> None:
             for texts in helpings(lines, 1 if interactive or options.stream else translator.at_once):
                 cut_off = show(done, texts, prefixes(done, len(texts)), output)
                 done += len(texts)
-                _tell_cut_off(cut_off)
+                _tell_of_lines(cut_off, "the translation does not end by itself; the length limit cut it off")
         except RuleError as error:
             raise RuleError(done + error.sentence, "line") from error
         except TextError as error:
@@ -191,6 +191,9 @@ def _in_order(translator: AnyTranslator, terms: Callable[[str], Terms] | None, o
             if not all(one.complete for one in (best, *best.alternatives)):
                 cut_off.append(number)
         output.flush()
+        most = translator.longest_sentence
+        long = [number for number, text in enumerate(texts, start=done + 1) if translator.measure(text) >= most]
+        _tell_of_lines(long, f"longer than the {most - 1:,} tokens that the model has learned from; --document cuts it")
         return cut_off
 
     return show
@@ -331,11 +334,9 @@ def _terms(options: argparse.Namespace) -> Callable[[str], Terms] | None:
     return terms
 
 
-def _tell_cut_off(numbers: Sequence[int]) -> None:
+def _tell_of_lines(numbers: Sequence[int], what: str) -> None:
     if numbers:
         named = ", ".join(f"{number:,}" for number in numbers[:_NAMED])
         more = f" and {len(numbers) - _NAMED:,} more" if len(numbers) > _NAMED else ""
         lines = "lines" if len(numbers) > 1 else "line"
-        tell(
-            f"qkv: warning: {lines} {named}{more}: the translation does not end by itself; the length limit cut it off"
-        )
+        tell(f"qkv: warning: {lines} {named}{more}: {what}")

@@ -87,7 +87,7 @@ def part(
     """
     tagged = _MARKUP[markup].take(text, untouched)
     # The end of a source is a token too.
-    limit = translator.longest_source - 1
+    limit = translator.longest_sentence - 1
     pieces = split(tagged.plain, language or translator.source_language).within(limit, translator.measure)
     return Parted(pieces, tagged, markup)
 

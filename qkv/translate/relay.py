@@ -30,8 +30,9 @@ class Relay:
         return min(self._first.at_once, self._second.at_once)
 
     @property
-    def longest_source(self) -> int:
-        return self._first.longest_source
+    def longest_sentence(self) -> int:
+        """As `Translator.longest_sentence`."""
+        return self._first.longest_sentence
 
     def measure(self, text: str) -> int:
         return self._first.measure(text)

@@ -58,6 +58,7 @@ class Translator:
         *,
         right_to_left: bool,
         longest: int | None = None,
+        learned: int | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
         directions: Sequence[Direction] | None = None,
@@ -66,8 +67,9 @@ class Translator:
         whole: WholeSearch | None = None,
         inside: Opened | None = None,
     ) -> None:
-        """Where there are several `directions`, `between` gives the translator of one of them; `inside` is the model
-        to who looks into it."""
+        """Of a text no more than `longest` tokens are read, and documents are cut where it has more than `learned`.
+        Where there are several `directions`, `between` gives the translator of one of them; `inside` is the model to
+        who looks into it."""
         self.engine = engine
         self._inside = inside
         self._whole = whole
@@ -75,9 +77,8 @@ class Translator:
         self.target_language = target_language
         self._directions = tuple(directions or ())
         self._search = search
-        self._wording = Wording(
-            tokenizer, min(search.longest_source, longest or search.longest_source), right_to_left, warn or _warn, tags
-        )
+        longest = min(search.longest_source, longest or search.longest_source)
+        self._wording = Wording(tokenizer, longest, right_to_left, warn or _warn, learned or longest, tags)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -149,6 +150,7 @@ class Translator:
             tokenizer,
             config.search,
             longest=config.model.longest if config.model.positions == "learned" else None,
+            learned=config.row_width,
             source_language=config.text.source_language,
             target_language=config.text.target_language,
             directions=directions_of(config.text),
@@ -198,6 +200,7 @@ class Translator:
             first.tokenizer,
             first._search,
             longest=min(one._wording.longest for one in translators.values()),
+            learned=min(one._wording.learned for one in translators.values()),
             source_language=first.source_language,
             target_language=first.target_language,
             directions=[one for one in first._directions if all(one in other._directions for _, other in others)],
@@ -297,6 +300,11 @@ class Translator:
     def longest_source(self) -> int:
         """How many tokens of a source are read, its end included."""
         return self._wording.longest_source
+
+    @property
+    def longest_sentence(self) -> int:
+        """How many tokens a sentence may have, its end included, for the model to have learned from such."""
+        return self._wording.longest_sentence
 
     def score(
         self,

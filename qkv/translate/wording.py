@@ -35,6 +35,8 @@ class Wording:
     right_to_left: bool
     """Whether the model writes the last word first; who translates does not notice."""
     warn: Callable[[str], None]
+    learned: int
+    """The most tokens of a text that the model has learned from, its tags and its end included."""
     tags: tuple[int, ...] = ()
     """What is put before every source: the language that is asked for, and what kind of text it is."""
 
@@ -42,6 +44,11 @@ class Wording:
     def longest_source(self) -> int:
         """The most tokens that are read of a text, its end included, and its tags not."""
         return self.longest - len(self.tags)
+
+    @property
+    def longest_sentence(self) -> int:
+        """The same of a text of which nothing will be left out."""
+        return min(self.longest, self.learned) - len(self.tags)
 
     def source(self, text: str) -> list[int]:
         """The ids of a source and its end; none of a text that says nothing."""
