@@ -23,7 +23,7 @@ _FINISHED = tuple('.!?…"”»“')
 def ours(text: str, language: str) -> set[int]:
     """Where sentences begin."""
     pieces = split(text, language)
-    return {*pieces.starts(pieces.sentences)}
+    return {start for start, _ in pieces.spans(pieces.sentences)}
 
 
 def others() -> dict[str, Splitter]:

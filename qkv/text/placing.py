@@ -5,7 +5,8 @@
 
 Every tag comes out exactly once, whatever the alignment is, and what was inside what stays so. The words of both sides
 are units; between two target units is a slot. A pair of tags goes around the slots of what its units became, its
-children inside of it and apart from one another.
+children inside of it and apart from one another. What is around a sentence is around its translation, whether its words
+are aligned or not.
 """
 
 from __future__ import annotations
@@ -16,27 +17,35 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from qkv.text.protect import find
 from qkv.text.tags import Tag, Tagged, is_stray
-from qkv.text.words import Span, words
+from qkv.text.units import Alignment, aligned_units, edges, gaps, inside
+from qkv.text.words import Span
 
-Alignment = Iterable[tuple[Span, Span]]
-"""Parts of the plain source, and the parts of the translation that they became."""
+Sentences = Sequence[tuple[Span, Span]]
+"""The sentences of the plain source in order, and where their translations are."""
 
 _WORD = re.compile(r"\S+")
-_WHOLE = ("placeholder", "url", "e-mail")
 _NOWHERE = Span(0, 0)
 
 
-def put_tags(translation: str, tagged: Tagged, alignment: Alignment, *, write: Callable[[str], str] = str) -> str:
+def put_tags(
+    translation: str,
+    tagged: Tagged,
+    alignment: Alignment,
+    *,
+    sentences: Sentences = (),
+    write: Callable[[str], str] = str,
+) -> str:
     """The translation with every tag of its source, each where the alignment says, or else about where it stood.
 
     `write` says how text is written between tags: HTML has entities for some characters.
     """
     if not tagged.tags:
         return write(translation)
-    source, target, runs = _aligned_units(tagged, translation, alignment)
-    placed = _emitted(_tree(tagged, source), _Places(len(target), runs))
+    source, target, runs = aligned_units(tagged, translation, alignment)
+    (source_starts, _), (target_starts, _) = edges(source), edges(target)
+    numbered = [(inside(one, source_starts), inside(other, target_starts)) for one, other in sentences]
+    placed = _emitted(_tree(tagged, source), _Places(len(target), runs, numbered))
     parts = _inserted(translation, target, tagged, source, placed)
     return "".join(part if is_tag else write(part) for part, is_tag in parts)
 
@@ -49,112 +58,6 @@ def by_words(source: str, target: str, pairs: Iterable[tuple[int, int]]) -> list
         for one, other in pairs
         if 0 <= one < len(sides[0]) and 0 <= other < len(sides[1])
     ]
-
-
-def _aligned_units(
-    tagged: Tagged, translation: str, alignment: Alignment
-) -> tuple[list[Span], list[Span], list[list[Span]]]:
-    """The words of both sides, cut where a tag stands inside one, and for each of the source the runs it became."""
-    source, target = _unbroken(tagged.plain), _unbroken(translation)
-    runs: list[list[Span]] = [[] for _ in source]
-    source_edges, target_edges = _edges(source), _edges(target)
-    for one, other in alignment:
-        run = _covered(other, *target_edges)
-        for unit in range(*_covered(one, *source_edges)):
-            if run.start < run.end:
-                runs[unit].append(run)
-    cuts = _cuts_inside(source, tagged.tags)
-    copies = _copies(tagged.plain, translation, source, target, runs, cuts)
-    return _cut(source, target, runs, cuts, copies)
-
-
-def _unbroken(text: str) -> list[Span]:
-    """The words of a text; a placeholder or an address is one, for a tag inside it would break it."""
-    kept = [one.span for one in find(text, kinds=_WHOLE)]
-    result: list[Span] = []
-    place = 0
-    for word in words(text):
-        while place < len(kept) and kept[place].end <= word.start:
-            place += 1
-        if place < len(kept) and kept[place].start < word.end:
-            word = Span(min(word.start, kept[place].start), max(word.end, kept[place].end))
-        if result and word.start < result[-1].end:
-            before = result.pop()
-            word = Span(before.start, max(before.end, word.end))
-        result.append(word)
-    return result
-
-
-def _edges(spans: Sequence[Span]) -> tuple[list[int], list[int]]:
-    return [span.start for span in spans], [span.end for span in spans]
-
-
-def _covered(part: Span, starts: Sequence[int], ends: Sequence[int]) -> Span:
-    """The numbers of the words that a part of the text touches."""
-    if part[0] >= part[1]:
-        return _NOWHERE
-    return Span(bisect.bisect_right(ends, part[0]), bisect.bisect_left(starts, part[1]))
-
-
-def _cuts_inside(source: Sequence[Span], tags: Sequence[Tag]) -> dict[int, list[int]]:
-    """For words with tags inside, where those stand, from the beginning of the word."""
-    starts, ends = _edges(source)
-    cuts: dict[int, list[int]] = {}
-    for position in dict.fromkeys(tag.position for tag in tags):
-        unit = bisect.bisect_right(ends, position)
-        if unit < len(source) and starts[unit] < position:
-            cuts.setdefault(unit, []).append(position - starts[unit])
-    return cuts
-
-
-def _copies(
-    plain: str,
-    translation: str,
-    source: Sequence[Span],
-    target: Sequence[Span],
-    runs: Sequence[Sequence[Span]],
-    cuts: dict[int, list[int]],
-) -> dict[int, int]:
-    """Which words with tags inside were translated by themselves, so that the tags have an exact place."""
-    copies: dict[int, int] = {}
-    taken: set[int] = set()
-    for unit in cuts:
-        word = plain[slice(*source[unit])]
-        for place in itertools.chain.from_iterable(range(*run) for run in runs[unit]):
-            if place not in taken and translation[slice(*target[place])] == word:
-                copies[unit] = place
-                taken.add(place)
-                break
-    return copies
-
-
-def _cut(
-    source: Sequence[Span],
-    target: Sequence[Span],
-    runs: Sequence[Sequence[Span]],
-    cuts: dict[int, list[int]],
-    copies: dict[int, int],
-) -> tuple[list[Span], list[Span], list[list[Span]]]:
-    """The words cut into units, and the runs in numbers of units."""
-    target_cuts = {place: cuts[unit] for unit, place in copies.items()}
-    target_units = [_parts(span, target_cuts.get(place, [])) for place, span in enumerate(target)]
-    first = [0, *itertools.accumulate(map(len, target_units))]
-    source_units: list[Span] = []
-    unit_runs: list[list[Span]] = []
-    for unit, span in enumerate(source):
-        parts = _parts(span, cuts.get(unit, []))
-        source_units += parts
-        if unit in copies:
-            start = first[copies[unit]]
-            unit_runs += [[Span(start + number, start + number + 1)] for number in range(len(parts))]
-        else:
-            unit_runs += [[Span(first[run.start], first[run.end]) for run in runs[unit]] for _ in parts]
-    return source_units, list(itertools.chain.from_iterable(target_units)), unit_runs
-
-
-def _parts(span: Span, cuts: Sequence[int]) -> list[Span]:
-    edges = [span.start, *(span.start + cut for cut in cuts), span.end]
-    return [Span(*pair) for pair in itertools.pairwise(edges)]
 
 
 @dataclass
@@ -175,8 +78,8 @@ class _Node:
 
 def _tree(tagged: Tagged, source: Sequence[Span]) -> _Node:
     """The tags as a tree, under a root that stands for the whole text."""
-    _, ends = _edges(source)
-    gaps = _gaps(source, len(tagged.plain))
+    _, ends = edges(source)
+    between = gaps(source, len(tagged.plain))
     root = _Node(-1, None, Span(0, len(source)))
     path = [root]
     for number, tag in enumerate(tagged.tags):
@@ -185,7 +88,7 @@ def _tree(tagged: Tagged, source: Sequence[Span]) -> _Node:
             closed = path.pop()
             closed.units = Span(closed.units.start, unit)
             continue
-        node = _Node(number, tag.partner, Span(unit, unit), _leans_left(tag, gaps[unit]), is_stray(tag))
+        node = _Node(number, tag.partner, Span(unit, unit), _leans_left(tag, between[unit]), is_stray(tag))
         path[-1].children.append(node)
         if tag.partner is not None:
             path.append(node)
@@ -195,10 +98,12 @@ def _tree(tagged: Tagged, source: Sequence[Span]) -> _Node:
 class _Places:
     """Where in the translation the children of a node belong."""
 
-    def __init__(self, target_units: int, runs: Sequence[Sequence[Span]]) -> None:
+    def __init__(self, target_units: int, runs: Sequence[Sequence[Span]], sentences: Sentences) -> None:
         self.whole = Span(0, target_units)
         self._runs = runs
         self._aligned = [unit for unit, its_runs in enumerate(runs) if its_runs]
+        self._sentences = [(source, target) for source, target in sentences if source.start < source.end]
+        self._starts, self._ends = edges([source for source, _ in self._sentences])
 
     def settle(self, node: _Node) -> None:
         """Gives the children of a settled node their slots: inside it, in no other's way."""
@@ -231,16 +136,39 @@ class _Places:
         low, high = parent.slots
         if child.units == parent.units and child.units.start < child.units.end:
             return parent.slots
-        runs = [
-            Span(max(run.start, low), min(run.end, high))
-            for unit in range(*child.units)
-            for run in self._runs[unit]
-            if run.start < high and run.end > low
-        ]
+        runs = [run for unit in range(*child.units) for run in self._runs[unit]] + self._whole_sentences(child.units)
+        runs = [Span(max(run.start, low), min(run.end, high)) for run in runs if run.start < high and run.end > low]
         if runs:
-            return Span(min(run.start for run in runs), max(run.end for run in runs))
+            slots = Span(min(run.start for run in runs), max(run.end for run in runs))
+            start, end = self._to_the_edges(child.units, slots)
+            return Span(max(start, low), min(end, high))
         start, end = (self._nearest(unit, parent, child.leans_left) for unit in child.units)
         return Span(start, max(start, end))
+
+    def _whole_sentences(self, units: Span) -> list[Span]:
+        """The translations of the sentences that these units are all of."""
+        first, behind = bisect.bisect_left(self._starts, units.start), bisect.bisect_right(self._ends, units.end)
+        return [target for _, target in self._sentences[first:behind] if target.start < target.end]
+
+    def _to_the_edges(self, units: Span, slots: Span) -> Span:
+        """What begins or ends with its sentence does so in the translation, if nothing from outside comes between."""
+        start, end = slots
+        first, last = bisect.bisect_right(self._starts, units.start) - 1, bisect.bisect_left(self._ends, units.end)
+        if first >= 0 and self._starts[first] == units.start:
+            edge = self._sentences[first][1].start
+            if not self._reaches(Span(units.end, self._ends[first]), Span(edge, start)):
+                start = min(start, edge)
+        if last < len(self._ends) and self._ends[last] == units.end:
+            edge = self._sentences[last][1].end
+            if not self._reaches(Span(self._starts[last], units.start), Span(end, edge)):
+                end = max(end, edge)
+        return Span(start, end)
+
+    def _reaches(self, units: Span, slots: Span) -> bool:
+        """Whether some of these units became something there."""
+        return any(
+            run.start < slots.end and run.end > slots.start for unit in range(*units) for run in self._runs[unit]
+        )
 
     def _nearest(self, unit: int, parent: _Node, leans_left: bool) -> int:
         """The slot before what a unit of the source became, or behind what the one before it did."""
@@ -248,6 +176,9 @@ class _Places:
         first, behind = parent.units
         if unit <= first or unit >= behind:
             return low if unit <= first else high
+        sentence = bisect.bisect_left(self._starts, unit)
+        if sentence < len(self._starts) and self._starts[sentence] == unit:
+            return min(max(self._sentences[sentence][1].start, low), high)
         place = bisect.bisect_left(self._aligned, unit)
         right = self._aligned[place] if place < len(self._aligned) else None
         left = self._aligned[place - 1] if place else None
@@ -279,8 +210,8 @@ def _inserted(
     translation: str, target: Sequence[Span], tagged: Tagged, source: Sequence[Span], placed: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[str, bool]]:
     """The parts of the translation and the tags between them, each with whether it is a tag."""
-    source_gaps, target_gaps = _gaps(source, len(tagged.plain)), _gaps(target, len(translation))
-    _, source_ends = _edges(source)
+    source_gaps, target_gaps = gaps(source, len(tagged.plain)), gaps(target, len(translation))
+    _, source_ends = edges(source)
     position = 0
     for slot, group in itertools.groupby(placed, key=lambda pair: pair[1]):
         start, end = target_gaps[slot]
@@ -301,12 +232,6 @@ def _inserted(
             yield tag.text, True
             position = place
     yield translation[position:], False
-
-
-def _gaps(units: Sequence[Span], length: int) -> list[Span]:
-    """What is before, between and after the units."""
-    edges = [0, *itertools.chain.from_iterable(units), length]
-    return [Span(*edges[place : place + 2]) for place in range(0, len(edges), 2)]
 
 
 def _leans_left(tag: Tag, gap: Span) -> bool:

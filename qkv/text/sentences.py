@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from qkv.text.abbreviations import Abbreviations, abbreviations, code
-from qkv.text.words import LINE_BREAKS
+from qkv.text.words import LINE_BREAKS, Span
 
 # From its first visible character on; what is before is a gap.
 _LINE = re.compile(rf"\S[^{LINE_BREAKS}]*+")
@@ -68,11 +68,11 @@ class Pieces:
         gaps = self.gaps_between(sentences)
         return "".join(part for pair in zip(gaps, (*sentences, ""), strict=True) for part in pair)
 
-    def starts(self, sentences: Sequence[str]) -> list[int]:
-        """Where each of these sentences begins in what `join` makes of them."""
+    def spans(self, sentences: Sequence[str]) -> list[Span]:
+        """Where each of these sentences stands in what `join` makes of them."""
         gaps = self.gaps_between(sentences)
         ends = itertools.accumulate(len(gap + sentence) for gap, sentence in zip(gaps, sentences, strict=False))
-        return [end - len(sentence) for end, sentence in zip(ends, sentences, strict=True)]
+        return [Span(end - len(sentence), end) for end, sentence in zip(ends, sentences, strict=True)]
 
     def within(self, limit: int, measure: Callable[[str], int]) -> Pieces:
         """The same text with every sentence that measures more than `limit` cut, at the best places there are."""

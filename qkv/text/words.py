@@ -27,6 +27,10 @@ class Span(NamedTuple):
     start: int
     end: int
 
+    def moved(self, by: int) -> Span:
+        """The same part of a text that so much comes before."""
+        return Span(self.start + by, self.end + by)
+
 
 class Found(NamedTuple):
     """A term and where it stands in a text."""

@@ -68,9 +68,11 @@ class Parted:
 
     def joined(self, translations: Sequence[Translation]) -> str:
         """The text with these translations in the places of its sentences."""
-        joined = self.pieces.join([one.text for one in translations])
-        write = _MARKUP[self.markup].write
-        return put_tags(joined, self.tagged, _links(self.pieces, translations), write=write)
+        texts = [one.text for one in translations]
+        joined, write = self.pieces.join(texts), _MARKUP[self.markup].write
+        sentences = [*zip(self.pieces.spans(self.sentences), self.pieces.spans(texts), strict=True)]
+        links = _links(sentences, self.sentences, translations)
+        return put_tags(joined, self.tagged, links, sentences=sentences, write=write)
 
 
 def part(
@@ -143,14 +145,12 @@ def translate_documents(
     return documents
 
 
-def _links(pieces: Pieces, translations: Sequence[Translation]) -> list[tuple[Span, Span]]:
-    """Which parts of the whole source became which of the whole translation."""
+def _links(
+    places: Sequence[tuple[Span, Span]], sentences: Sequence[str], translations: Sequence[Translation]
+) -> list[tuple[Span, Span]]:
+    """Which parts of the whole source became which of the whole translation, where these stand in them."""
     links = []
-    source_starts = pieces.starts(pieces.sentences)
-    target_starts = pieces.starts([one.text for one in translations])
-    for sentence, one, source_start, target_start in zip(
-        pieces.sentences, translations, source_starts, target_starts, strict=True
-    ):
+    for (source_place, target_place), sentence, one in zip(places, sentences, translations, strict=True):
         if one.alignment is None:
             continue
         # What the model read was normalised: its words are those of the sentence, though not at the same places.
@@ -159,10 +159,5 @@ def _links(pieces: Pieces, translations: Sequence[Translation]) -> list[tuple[Sp
             continue
         for link in one.alignment.links:
             source, target = own[link.source], one.alignment.target[link.target]
-            links.append(
-                (
-                    Span(source_start + source.start, source_start + source.end),
-                    Span(target_start + target.start, target_start + target.end),
-                )
-            )
+            links.append((source.moved(source_place.start), target.moved(target_place.start)))
     return links

@@ -105,13 +105,13 @@ def test_scripts_with_and_without_spaces_meet() -> None:
 
 
 @given(TEXTS, st.data())
-def test_starts_tell_where_sentences_are(text: str, data: st.DataObject) -> None:
+def test_spans_tell_where_sentences_are(text: str, data: st.DataObject) -> None:
     pieces = split(text, None)
     count = len(pieces.sentences)
     translations = data.draw(st.lists(st.text(), min_size=count, max_size=count))
     joined = pieces.join(translations)
-    for start, translation in zip(pieces.starts(translations), translations, strict=True):
-        assert joined[start : start + len(translation)] == translation
+    for (start, end), translation in zip(pieces.spans(translations), translations, strict=True):
+        assert joined[start:end] == translation
 
 
 def test_as_many_sentences_come_back_as_went_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 
@@ -10,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qkv.text.placing import by_words, put_tags
+from qkv.text.sentences import split
 from qkv.text.tags import take_html_tags, take_tags, write_html
 from qkv.text.words import Span, words
 
@@ -28,6 +30,15 @@ BROKEN = st.lists(st.one_of(PIECES, OPENING, st.sampled_from(["</b>", "</i>", "<
 TRANSLATIONS = st.lists(st.sampled_from(["x", "yz", "a", "cd", " ", " ", "\n", ",", "¿", "<"])).map("".join)
 SPANS = st.tuples(st.integers(-2, 12), st.integers(-2, 12)).map(lambda pair: Span(*pair))
 ALIGNMENTS = st.lists(st.tuples(SPANS, SPANS), max_size=12)
+
+
+def in_order(edges: list[tuple[int, int]]) -> list[tuple[Span, Span]]:
+    """Sentences one behind the other, as many as there is room for in a text and its translation."""
+    sides = [sorted(side) for side in zip(*edges, strict=True)] or [[], []]
+    return [*zip(*([Span(*pair) for pair in itertools.pairwise(side)] for side in sides), strict=True)]
+
+
+SENTENCES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=5).map(in_order)
 
 
 def numbered(text: str) -> str:
@@ -80,6 +91,34 @@ def test_tags_go_with_their_words(text: str, translation: str, pairs: list[tuple
 
 
 @pytest.mark.parametrize(
+    ("text", "translations", "pairs", "expected"),
+    [
+        ("<b>The old.</b> It is.", ["La vieille.", "Elle est."], [(1, 1)], "<b>La vieille.</b> Elle est."),
+        ("<p>The old. It is.</p>\nNo.", ["La vieille.", "Elle est.", "Non."], [], "<p>La vieille. Elle est.</p>\nNon."),
+        (
+            "It <i>is. It was.</i> No.",
+            ["Elle est.", "Elle était.", "Non."],
+            [(1, 1)],
+            "Elle <i>est. Elle était.</i> Non.",
+        ),
+        ("<b>The old</b> house.", ["La vieille maison."], [(1, 1), (2, 2)], "<b>La vieille</b> maison."),
+        ("<b>The old</b> house.", ["La maison vieille."], [(1, 2), (2, 1)], "La maison <b>vieille.</b>"),
+        ("It is <b>the house</b>", ["C'est la maison-ci"], [(3, 2)], "C'est la <b>maison-ci</b>"),
+        ("No.<br/>The old.", ["Non.", "La vieille."], [(0, 0), (2, 2)], "Non.<br/>La vieille."),
+    ],
+)
+def test_what_is_around_a_sentence_is_around_its_translation(
+    text: str, translations: list[str], pairs: list[tuple[int, int]], expected: str
+) -> None:
+    tagged = take_tags(text)
+    pieces = split(tagged.plain, "en")
+    translation = pieces.join(translations)
+    sentences = [*zip(pieces.spans(pieces.sentences), pieces.spans(translations), strict=True)]
+    alignment = by_words(tagged.plain, translation, pairs)
+    assert put_tags(translation, tagged, alignment, sentences=sentences) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "plain"),
     [
         ("a <b>b</b> c", "a b c"),
@@ -104,23 +143,27 @@ def test_a_translation_that_changes_nothing_gives_the_text_back(text: str) -> No
     assert put_tags(tagged.plain, tagged, [(word, word) for word in words(tagged.plain)]) == text
 
 
-@given(st.one_of(NESTED, BROKEN).map(numbered), TRANSLATIONS, ALIGNMENTS)
+@given(st.one_of(NESTED, BROKEN).map(numbered), TRANSLATIONS, ALIGNMENTS, SENTENCES)
 @settings(max_examples=300)
 def test_every_tag_comes_out_once_and_no_word_is_touched(
-    text: str, translation: str, alignment: list[tuple[Span, Span]]
+    text: str, translation: str, alignment: list[tuple[Span, Span]], sentences: list[tuple[Span, Span]]
 ) -> None:
     tagged = take_tags(text)
-    result = put_tags(translation, tagged, alignment)
+    result = put_tags(translation, tagged, alignment, sentences=sentences)
     taken = [tag.text.strip() for tag in tagged.tags]
     assert sorted(TAG.findall(result)) == sorted(taken + TAG.findall(translation))
     assert "".join(TAG.sub("", result).split()) == "".join(translation.split())
 
 
-@given(st.one_of(NESTED, BROKEN).map(numbered), TRANSLATIONS.filter(lambda text: "<" not in text), ALIGNMENTS)
+@given(
+    st.one_of(NESTED, BROKEN).map(numbered), TRANSLATIONS.filter(lambda text: "<" not in text), ALIGNMENTS, SENTENCES
+)
 @settings(max_examples=300)
-def test_what_was_inside_what_stays_so(text: str, translation: str, alignment: list[tuple[Span, Span]]) -> None:
+def test_what_was_inside_what_stays_so(
+    text: str, translation: str, alignment: list[tuple[Span, Span]], sentences: list[tuple[Span, Span]]
+) -> None:
     tagged = take_tags(text)
-    assert families(put_tags(translation, tagged, alignment)) == families(text)
+    assert families(put_tags(translation, tagged, alignment, sentences=sentences)) == families(text)
 
 
 @given(NESTED, TRANSLATIONS, st.lists(st.tuples(st.integers(-1, 9), st.integers(-1, 9))))

@@ -50,6 +50,25 @@ def test_a_sentence_over_the_limit_loses_nothing(toy_run: Path) -> None:
     assert sum(right) / len(right) > 0.8
 
 
+def test_documents_are_cut_where_the_model_has_not_learned_from_longer_sentences(toy_run: Path) -> None:
+    """Of a sentence longer than any it has seen, a model leaves parts out, long before the limit of what it reads."""
+    loaded = load_run(toy_run, "cpu")
+    translator = Translator.of(loaded.model, loaded.tokenizer, loaded.config)
+    words = [word for source, _ in toy.held_out()[:12] for word in source.split()]
+    assert translator.measure(" ".join(words)) > loaded.config.data.row_width
+    found = translate_document(translator, " ".join(words), beam=1)
+    assert all(translator.measure(sentence) < loaded.config.data.row_width for sentence in found.sentences)
+    assert " ".join(found.sentences).split() == words
+
+
+def test_the_command_line_tells_of_lines_that_should_be_a_document(command: Command, toy_run: Path) -> None:
+    given = b"basa\n" + b"basa kodu " * 40 + b"\n"
+    most = load_run(toy_run, "cpu").config.row_width - 1
+    told = command("translate", toy_run, "--beam", 1, given=given).err
+    assert f"line 2: longer than the {most} tokens that the model has learned from; --document" in told
+    assert "has learned from" not in command("translate", toy_run, "--beam", 1, "--document", given=given).err
+
+
 def test_tags_go_where_their_words_went(translator: Translator) -> None:
     found = translate_document(translator, "<p>basa <b>kodu</b> lumo</p>\n<i>riti</i> nesa<br/>", tags=True)
     assert found.text == "<p>omul <b>udok</b> asab</p>\nasen <i>itir</i><br/>"
