@@ -41,6 +41,19 @@ def test_heads_are_learned_and_words_found(command: Command, learned: Path) -> N
     assert {*words} <= {"basa=asab", "kodu=udok", "basa=udok", "kodu=asab"}
 
 
+def test_who_has_tags_placed_hears_which_heads_do_it(command: Command, toy_run: Path, learned: Path) -> None:
+    command("align", learned, "--learn", learned / "data")
+    for run, by_usual_heads in ((toy_run, True), (learned, False)):
+        ran = command("translate", run, "--document", "--tags", given=b"<b>basa</b> kodu\n")
+        assert ("aligns by the heads that usually do" in ran.err) == by_usual_heads
+        assert "usually" not in command("translate", run, "--document", given=b"basa kodu\n").err
+
+
+def test_heads_are_learned_of_one_run(command: Command, toy_run: Path) -> None:
+    ran = command("align", toy_run, toy_run, "--learn", toy_run / "data")
+    assert (ran.code, "--learn is for one run" in ran.err) == (2, True)
+
+
 def test_what_is_no_pair_is_told_with_its_line(command: Command, toy_run: Path) -> None:
     ran = command("align", toy_run, given=b"basa\tasab\nkodu\n")
     assert "aligns by the heads that usually do" in ran.err

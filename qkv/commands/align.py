@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.commands.arguments import Commands, device_argument, line_arguments
 from qkv.commands.lines import input_lines
-from qkv.commands.models import language_arguments, load_translator
+from qkv.commands.models import load_any, model_arguments, tell_of_usual_heads
 from qkv.commands.pairs import write_pairs
-from qkv.engines.looks import Looks
 from qkv.errors import ConfigError, TextError
 from qkv.progress import tell
 
@@ -27,12 +26,12 @@ def add_align(commands: Commands[Any]) -> None:
         "their words, counted from 0, source first: 0-0 1-2 2-1. Words are runs of letters and digits; every other "
         "sign is one by itself. With --learn, it finds out instead which heads of the run align best.",
         epilog="examples:\n"
+        "  qkv align --from en --to fr < pairs.tsv    by the model that is here\n"
         "  qkv align run/ < pairs.tsv > links\n"
         "  qkv align run/ --learn data/        measures all heads on held-out pairs, and keeps the best with the run\n"
         "  printf 'Good morning.\\tBonjour.\\n' | qkv align run/ --words",
     )
-    parser.add_argument("directory", type=Path, metavar="RUN", help="a run directory or an exported model")
-    language_arguments(parser)
+    model_arguments(parser)
     line_arguments(parser)
     parser.add_argument("--words", action="store_true", help="write the words themselves: house=Haus")
     parser.add_argument(
@@ -47,13 +46,8 @@ def _align(options: argparse.Namespace) -> None:
         _learn(options)
         return
     lines = input_lines(options)
-    options.directories = [options.directory]
-    translator = load_translator(options)
-    if not Looks.are_learned(options.directory):
-        tell(
-            f"qkv: note: {options.directory} aligns by the heads that usually do; "
-            "`qkv align RUN --learn DATA` finds out which of the run's align best"
-        )
+    translator = load_any(options)
+    tell_of_usual_heads(translator)
     read = partial(translator.score, align=True)
     write_pairs(lines, options, read, partial(_row, options=options), lambda *_: "\n", doing="align")
 
@@ -71,14 +65,17 @@ def _learn(options: argparse.Namespace) -> None:
     from qkv.engines.load import load_run
     from qkv.prepare import Prepared
 
-    if is_exported(options.directory):
-        raise ConfigError(f"{options.directory} is exported; learn with the run, and export it again")
-    loaded = load_run(options.directory, options.device)
+    if len(options.directories) != 1:
+        raise ConfigError("--learn is for one run; name it: qkv align RUN --learn DATA")
+    (directory,) = options.directories
+    if is_exported(directory):
+        raise ConfigError(f"{directory} is exported; learn with the run, and export it again")
+    loaded = load_run(directory, options.device)
     prepared = Prepared.open(options.learn)
     if prepared.tokenizer().fingerprint != loaded.tokenizer.fingerprint:
-        raise TextError(f"{options.learn} was prepared with another vocabulary than that of {options.directory}")
+        raise TextError(f"{options.learn} was prepared with another vocabulary than that of {directory}")
     looks = learn_looks(loaded, prepared.corpus("train"), prepared.corpus("valid"))
-    looks.save(options.directory)
+    looks.save(directory)
     heads = ", ".join(f"head {head + 1} of layer {layer + 1}" for layer, head in looks.heads)
     when = "when it is read" if looks.when_read else "when it is written"
     tell(f"a word is found best by {heads}, {when}: quality {looks.quality:.3f}")

@@ -39,17 +39,26 @@ def load_translator(options: argparse.Namespace, precision: Precision = "float32
     return translator.between(options.source_language, options.target_language, domain=options.domain)
 
 
-def load_any(options: argparse.Namespace) -> Translator | Relay:
+def load_any(options: argparse.Namespace, precision: Precision = "float32") -> Translator | Relay:
     """The same; where no run is named, a model that is here."""
     from qkv.translate import Catalogue
 
     if options.directories:
         if options.model is not None:
             raise ConfigError("RUN names a model already; leave out --model")
-        return load_translator(options, options.precision)
+        return load_translator(options, precision)
     places = None if options.model is None else [options.model]
-    catalogue = Catalogue.open(places, device=options.device, precision=options.precision)
+    catalogue = Catalogue.open(places, device=options.device, precision=precision)
     route = catalogue.route(options.source_language, options.target_language)
     if route.through is not None:
         tell(f"qkv: note: no model here translates directly from {route.source} into {route.target}: {route}")
     return catalogue.translator(route.source, route.target, domain=options.domain)
+
+
+def tell_of_usual_heads(translator: Translator | Relay) -> None:
+    """Whoever is shown an alignment, or has tags placed by one, hears if nobody has looked which heads align."""
+    if not translator.aligns_as_learned:
+        tell(
+            "qkv: note: the model aligns by the heads that usually do; `qkv align RUN --learn DATA` finds out which of "
+            "a run's align best"
+        )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.commands.arguments import Commands, line_arguments, scoring_arguments
 from qkv.commands.lines import input_lines, values
-from qkv.commands.models import language_arguments, load_translator
+from qkv.commands.models import load_any, model_arguments
 from qkv.commands.pairs import write_pairs
 
 if TYPE_CHECKING:
@@ -25,14 +24,12 @@ def add_score(commands: Commands[Any]) -> None:
         "its score as a search would have given it, and its log-probability. A line that is no pair is told of, and "
         "an empty line stands in its place.",
         epilog="examples:\n"
+        "  qkv score --from en --to de < pairs.tsv             by the model that is here\n"
         "  qkv score run/ < pairs.tsv > scores.tsv\n"
         "  paste in.en out.fr | qkv score run/ --tokens        each token with its log-probability, too\n"
         "  qkv score run-a/ run-b/ --json < pairs.tsv          by an ensemble, as JSON",
     )
-    parser.add_argument(
-        "directories", nargs="+", type=Path, metavar="RUN", help="a run directory, or several that score together"
-    )
-    language_arguments(parser)
+    model_arguments(parser)
     line_arguments(parser)
     scoring_arguments(parser)
     parser.add_argument("--tokens", action="store_true", help="a third column: tokens and their log-probabilities")
@@ -42,7 +39,7 @@ def add_score(commands: Commands[Any]) -> None:
 
 def _score(options: argparse.Namespace) -> None:
     lines = input_lines(options)
-    translator = load_translator(options)
+    translator = load_any(options)
     score = partial(translator.score, length_penalty=options.length_penalty)
     # What is asked for wrongly is told before the output is touched.
     score([], [])

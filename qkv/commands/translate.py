@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from qkv.commands.arguments import Commands, line_arguments, require_together, search_arguments
 from qkv.commands.files import extensions, models_and_files, require_files, translate_files
 from qkv.commands.lines import helpings, input_lines, one_line, open_output, values
-from qkv.commands.models import load_any, model_arguments
+from qkv.commands.models import load_any, model_arguments, tell_of_usual_heads
 from qkv.errors import ConfigError, RuleError, TextError
 from qkv.progress import Progress, tell
 
@@ -142,10 +142,12 @@ def _translate(options: argparse.Namespace) -> None:
     _sampling(options)
     if options.file:
         require_files(options.file)
-    translator = load_any(options)
+    translator = load_any(options, options.precision)
     if options.file:
         translate_files(translator, options, _how(options), terms)
         return
+    if options.tags:
+        tell_of_usual_heads(translator)
     if options.stream:
         show = _stream(translator, options)
     else:

@@ -19,6 +19,8 @@ class Exported(NamedTuple):
     engine: Engine[Any]
     tokenizer: Tokenizer
     config: Config
+    looks: Looks | None
+    """Which heads its graphs tell of."""
 
 
 def is_exported(path: Path) -> bool:
@@ -49,4 +51,4 @@ def load_exported(path: Path) -> Exported:
     engine = OnnxEngine(path, looks_when_read=looks is not None and looks.when_read)
     if engine.vocabulary != tokenizer.size:
         raise CheckpointError(f"{path} is damaged: its tokenizer is not the one that its model has learned with")
-    return Exported(SideBySide(engine), tokenizer, config)
+    return Exported(SideBySide(engine), tokenizer, config, looks)

@@ -27,11 +27,10 @@ class Looks(NamedTuple):
     def save(self, directory: Path) -> None:
         write_atomically(directory / _FILE, (json.dumps(self._asdict()) + "\n").encode())
 
-    @staticmethod
-    def are_learned(directory: Path) -> bool:
-        """Whether a run or an exported model that was loaded has heads that were found by looking at pairs."""
-        path = directory / _FILE
-        return path.is_file() and float(json.loads(path.read_text(encoding="utf-8"))["quality"]) > 0
+    @property
+    def are_learned(self) -> bool:
+        """Whether they were found by looking at pairs, and are not those that usually align."""
+        return self.quality > 0
 
     @classmethod
     def load(cls, directory: Path, *, layers: int, heads: int) -> Looks | None:

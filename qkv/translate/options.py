@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -64,6 +64,13 @@ class Rerank:
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
             raise ConfigError(f"the weight of the second model is {self.weight}; it must be from 0 to 1")
+
+    def beside(self, source: str | None, target: str | None) -> Rerank:
+        """The same beside a model that translates between these: of several directions the second takes the one."""
+        if len(self.translator.directions) < 2 or self.translator.target_language is not None:
+            return self
+        ends = (target, source) if self.backward else (source, target)
+        return replace(self, translator=self.translator.between(*ends))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,11 @@ class Relay:
         return min(self._first.at_once, self._second.at_once)
 
     @property
+    def aligns_as_learned(self) -> bool:
+        """As `Translator.aligns_as_learned`."""
+        return self._first.aligns_as_learned and self._second.aligns_as_learned
+
+    @property
     def longest_sentence(self) -> int:
         """As `Translator.longest_sentence`."""
         return self._first.longest_sentence

@@ -66,11 +66,14 @@ class Translator:
         warn: Callable[[str], None] | None = None,
         whole: WholeSearch | None = None,
         inside: Opened | None = None,
+        aligns_as_learned: bool = False,
     ) -> None:
         """Of a text no more than `longest` tokens are read, and documents are cut where it has more than `learned`.
         Where there are several `directions`, `between` gives the translator of one of them; `inside` is the model to
         who looks into it."""
         self.engine = engine
+        self.aligns_as_learned = aligns_as_learned
+        """Whether its alignments are of the heads that were found to align best, and not of those that usually do."""
         self._inside = inside
         self._whole = whole
         self.source_language = source_language
@@ -133,7 +136,7 @@ class Translator:
 
         engine = PlainEngine(model, tokenizer.padding, looks=looks)
         inside = None if directory is None else Opened.checkpoint(directory, config.model, tokenizer)
-        return cls._with(engine, tokenizer, config, whole=whole, inside=inside)
+        return cls._with(engine, tokenizer, config, looks, whole=whole, inside=inside)
 
     @classmethod
     def _with(
@@ -141,6 +144,7 @@ class Translator:
         engine: Engine[Any],
         tokenizer: Tokenizer,
         config: Config,
+        looks: Looks | None,
         *,
         whole: WholeSearch | None = None,
         inside: Opened | None = None,
@@ -157,6 +161,7 @@ class Translator:
             right_to_left=config.text.right_to_left,
             whole=whole,
             inside=inside,
+            aligns_as_learned=looks is not None and looks.are_learned,
         )
 
     @property
@@ -205,6 +210,7 @@ class Translator:
             target_language=first.target_language,
             directions=[one for one in first._directions if all(one in other._directions for _, other in others)],
             right_to_left=first._wording.right_to_left,
+            aligns_as_learned=all(one.aligns_as_learned for one in translators.values()),
         )
 
     def translate(
@@ -245,6 +251,8 @@ class Translator:
         controls = controls or Controls()
         if mbr is not None:
             sampling = sampling or _FOR_MBR
+        if rerank is not None:
+            rerank = rerank.beside(self.source_language, self.target_language)
         wanted = alternatives + 1
         require_possible(wanted, search.beam, sampling=sampling, seed=seed, mbr=mbr, rerank=rerank)
         asked = [

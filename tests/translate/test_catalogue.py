@@ -125,3 +125,13 @@ def test_translate_needs_no_run_where_there_are_models(models: Path, command: Co
     assert (ran.code, "there is de-en, en-de, en-fr" in ran.err) == (2, True)
     ran = command("translate", models / "en-de", "--to", "fr", given=b"basa\n")
     assert (ran.code, "no model here translates into fr; there is en-de" in ran.err) == (2, True)
+
+
+def test_scoring_and_aligning_need_no_run_either(models: Path, command: Command) -> None:
+    pair = b"basa koti\titok asab\n"
+    scored = command("score", "--model", models, "--from", "en", "--to", "de", given=pair)
+    assert (scored.code, scored.lines) == (0, command("score", models / "en-de", given=pair).lines)
+    aligned = command("align", "--model", models, "--from", "en", "--to", "de", "--words", given=pair)
+    assert (aligned.code, aligned.lines) == (0, command("align", models / "en-de", "--words", given=pair).lines)
+    through = command("score", "--model", models, "--from", "de", "--to", "fr", given=pair)
+    assert (through.code, "de-fr goes through en" in through.err) == (2, True)

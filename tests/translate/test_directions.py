@@ -10,7 +10,7 @@ from qkv.config import TextConfig
 from qkv.errors import ConfigError
 from qkv.text.languages import Direction
 from qkv.training import train
-from qkv.translate import Translator, translate_document
+from qkv.translate import Rerank, Translator, translate_document
 from qkv.translate.directions import chosen, directions_of
 from tests.toy import QUICK, one_thread, pairs, reports, write_tsv
 
@@ -64,6 +64,17 @@ def test_words_and_documents_are_aligned_without_the_tag(run: Path) -> None:
 
 def test_validation_translates_every_direction(run: Path) -> None:
     assert [*reports(run, "validation")[-1]].count("bleu") == 1
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_second_model_of_several_directions_scores_in_that_of_the_first(run: Path, backward: bool) -> None:
+    both = Translator.load(run)
+    ends = ("de", "en") if backward else ("en", "de")
+    first = both.between("en", "de")
+    (found,) = first.translate(["ba ko"], rerank=Rerank(both, 1.0, backward=backward))
+    pair = (["ba ko"], [found.text])
+    (scored,) = both.between(*ends).score(*(pair[::-1] if backward else pair))
+    assert found.score == pytest.approx(scored.score, abs=1e-3)
 
 
 def test_ensembles_and_scores_keep_to_the_direction(run: Path) -> None:
