@@ -51,6 +51,10 @@ class TrainingError(QkvError):
     exit_code = 4
 
 
+class NoTimeError(TrainingError):
+    """The time that was given is not enough to get on at all, so that the same command would not get on either."""
+
+
 class NotFiniteError(QkvError):
     """A model's scores are no numbers: its weights have blown up."""
 

@@ -47,12 +47,13 @@ def distill(
     # Translating may take long: what is wrong with the rest is said before it.
     require_ready(config, run)
     with explained(run.path):
-        if existing(run.data, lesson.data) is None:
+        got_on = existing(run.data, lesson.data) is None
+        if got_on:
             with held(run.data):
                 if not _make_data(lesson, run, config.training.device, sentences_a_part, deadline, say):
                     say("stopped between two parts because time is nearly up; the same command goes on")
                     return False
-    return train_prepared(run.data, output, config, deadline=deadline)
+    return train_prepared(run.data, output, config, deadline=deadline, got_on=got_on)
 
 
 def data_of(teacher: Path, data: Path | None) -> Path:

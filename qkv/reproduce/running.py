@@ -32,7 +32,8 @@ def trained(
     """Trains a run to its end, and tells what it took and how good it is; None where time was up before."""
     run = RunDirectory(directory)
     processes.by_first(lambda: require_ready(config, run))
-    if not train_run(config, run, prepared, processes, deadline=deadline):
+    # A reproduction has done other things before, so that no call of it is in vain.
+    if not train_run(config, run, prepared, processes, deadline=deadline, got_on=True):
         return None
     device = processes.own_device(choose_device(config.training.device))
     release_memory(device)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config
-from qkv.errors import TrainingError
+from qkv.errors import NoTimeError
 from qkv.prepare import Prepared, prepare
 from qkv.prepare.mix import settled
 from qkv.training.loop import train_run
@@ -38,7 +38,7 @@ def train(
         raise TypeError("train takes a list of files: train([source, target], output, config)")
     run, config = RunDirectory(Path(output)), settled(_paths(files), config)
 
-    def prepare_files() -> None:
+    def prepare_files() -> bool:
         # Preparing may take long: what is wrong with the rest is said before it.
         require_ready(config, run)
         with in_time(deadline, _too_late_to_prepare()):
@@ -51,25 +51,28 @@ def train(
                 tokenizer=None if tokenizer is None else Path(tokenizer),
             )
         say(prepared.summary())
+        return not prepared.reused
 
     with joined() as processes:
         deadline = processes.lasting(deadline)
-        processes.by_first(prepare_files)
-        return train_run(config, run, Prepared.open(run.data), processes, deadline=deadline)
+        got_on = processes.by_first(prepare_files)
+        return train_run(config, run, Prepared.open(run.data), processes, deadline=deadline, got_on=got_on)
 
 
-def train_prepared(data: Path, output: Path, config: Config, *, deadline: float | None = None) -> bool:
+def train_prepared(
+    data: Path, output: Path, config: Config, *, deadline: float | None = None, got_on: bool = False
+) -> bool:
     """Trains on a directory that `prepare` wrote, likewise; its text and data settings are those of the run."""
     with joined() as processes:
         prepared = Prepared.open(data)
         run, config = RunDirectory(output), prepared.applied_to(config)
         processes.by_first(lambda: require_ready(config, run))
         deadline = processes.lasting(deadline)
-        return train_run(config, run, prepared, processes, deadline=deadline)
+        return train_run(config, run, prepared, processes, deadline=deadline, got_on=got_on)
 
 
-def _too_late_to_prepare() -> TrainingError:
-    return TrainingError(
+def _too_late_to_prepare() -> NoTimeError:
+    return NoTimeError(
         "time was up while the text was being prepared, of which no half is kept; give more time, or prepare it first "
         "without a limit (`qkv prepare`) and train with --data"
     )

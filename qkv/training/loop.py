@@ -39,11 +39,18 @@ _NAMED_LINES = 5
 
 
 def train_run(
-    config: Config, run: RunDirectory, prepared: Prepared, processes: Processes, *, deadline: float | None = None
+    config: Config,
+    run: RunDirectory,
+    prepared: Prepared,
+    processes: Processes,
+    *,
+    deadline: float | None = None,
+    got_on: bool = False,
 ) -> bool:
     """Trains until the steps are done, going on from the newest checkpoint where there is one.
 
-    False where time was up before; a signal raises `Stopped`. The same call goes on in either case.
+    False where time was up before; a signal raises `Stopped`. The same call goes on in either case. Time for nothing at
+    all raises `NoTimeError`, unless whoever calls has `got_on` before.
     """
     with ExitStack() as held:
 
@@ -63,7 +70,7 @@ def train_run(
         processes.connect(device)
         settled = fitted(config.with_changes(training={"tokens_per_batch": tokens}), processes, prepared)
         processes.by_first(begin)
-        stopping = Stopping(deadline)
+        stopping = Stopping(deadline, got_on=got_on)
         ended = _attempt(_Training.begin(settled, run, prepared, processes, stopping))
         while isinstance(ended, Setback):
             # There may be no room for two.

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from qkv.errors import QkvError, Stopped
+from qkv.errors import NoTimeError, QkvError, Stopped
 from qkv.progress import duration
 
 TIME_IS_UP, SIGNAL = 1.0, 1e6
@@ -47,8 +47,9 @@ def in_time(deadline: float | None, too_late: QkvError) -> Iterator[None]:
 class Stopping:
     """Whether training is to stop after the step under way, and why."""
 
-    def __init__(self, deadline: float | None = None) -> None:
+    def __init__(self, deadline: float | None = None, *, got_on: bool = False) -> None:
         self._deadline = deadline
+        self._got_on = got_on
         self._received: signal.Signals | None = None
         self._interrupted = False
         self._steps: deque[float] = deque(maxlen=_RECENT_STEPS)
@@ -117,7 +118,8 @@ class Stopping:
         return self._longest.get(what, self._expected.get(what, 0.0))
 
     def explain(self, step: int, asked: float) -> str:
-        """Tells why training stopped here and how it goes on; raises `Stopped` where a signal asked for it.
+        """Tells why training stopped here and how it goes on; raises `Stopped` where a signal asked for it, and
+        `NoTimeError` where it would stop here every time.
 
         `asked` is what asked for it, summed over all processes.
         """
@@ -129,5 +131,7 @@ class Stopping:
         if asked >= SIGNAL:
             raise Stopped(f"stopped by a signal to another process {where}; the same command goes on", code=143)
         assert self._deadline is not None
+        if not (self._got_on or self._steps or "validation" in self._longest):
+            raise NoTimeError(f"its time was up {where}, and nothing was learned in it; give more time")
         left = duration(max(0.0, self._deadline - time.monotonic()))
         return f"stopped {where}, {left} before its time was up; the same command goes on"

@@ -16,7 +16,7 @@ import pytest
 
 from qkv.checkpoint import RunDirectory, read_state, step_of
 from qkv.cli import main
-from qkv.errors import Stopped
+from qkv.errors import NoTimeError, Stopped
 from qkv.training import train_prepared
 from qkv.training.loop import _Training
 from qkv.training.stopping import Stopping
@@ -220,10 +220,19 @@ def test_time_that_is_up_while_text_is_prepared_ends_that(tmp_path: Path, comman
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
-def test_no_time_at_all_is_told(tmp_path: Path, toy_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert not train_prepared(toy_data, tmp_path / "run", QUICK, deadline=time.monotonic())
-    assert "stopped before the first step" in capsys.readouterr().err
+def test_no_time_at_all_is_told(tmp_path: Path, toy_data: Path) -> None:
+    """As an error: whoever gave the same command again and again would wait for ever."""
+    with pytest.raises(
+        NoTimeError, match="time was up before the first step, and nothing was learned in it; give more"
+    ):
+        train_prepared(toy_data, tmp_path / "run", QUICK, deadline=time.monotonic())
     assert not RunDirectory(tmp_path / "run").learned
+    train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"steps": 3}))
+    with pytest.raises(NoTimeError, match="up after step 3, which is saved, and nothing") as told:
+        train_prepared(toy_data, tmp_path / "run", QUICK, deadline=time.monotonic())
+    assert told.value.exit_code == 4
+    # Unless something else was done, such as preparing.
+    assert not train_prepared(toy_data, tmp_path / "run", QUICK, deadline=time.monotonic(), got_on=True)
 
 
 def test_time_for_one_more_step_and_what_comes_after_it_is_left() -> None:
