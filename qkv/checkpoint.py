@@ -284,11 +284,16 @@ class RunDirectory:
 
     def weights(self) -> Saved:
         """The final weights, or the newest checkpoint's while there are none, or older ones of a run that goes on."""
+        checkpoints = self.checkpoints()
         if self.final.is_dir():
-            final = read(self.final, weights_only=True)
-            newest = max(map(step_of, self.checkpoints()), default=0)
-            if final.state.get("step", newest) >= newest:
-                return final
+            newest = max(map(step_of, checkpoints), default=0)
+            try:
+                if read_state(self.final).get("step", newest) >= newest:
+                    return read(self.final, weights_only=True)
+            except CheckpointError as error:
+                if not checkpoints:
+                    raise
+                raise CheckpointError(f"{error}; the command that trained {self.path} makes it anew") from error
         saved = self.newest_sound_checkpoint(weights_only=True)
         if saved is None:
             raise CheckpointError(f"{self.path} has no weights yet; train it first")

@@ -313,3 +313,17 @@ def test_a_finished_run_that_goes_on_translates_with_what_it_learned_since(tmp_p
     assert run.weights().directory == run.final
     run.save(5, {"weights": {"a": torch.ones(2)}}, {"step": 5})
     assert run.weights().directory.name == "step-0000005"
+
+
+def test_final_weights_that_are_damaged_are_made_anew_by_training(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    checkpoint.write(run.final, TENSORS, {"step": 4})
+    (run.final / "weights.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(CheckpointError, match=r"weights\.safetensors is damaged: it is not what was saved$"):
+        run.weights()
+    run.save(4, TENSORS, {"step": 4})
+    with pytest.raises(CheckpointError, match=r"is damaged: .*; the command that trained .* makes it anew"):
+        run.weights()
+    # Those of a run that has gone on since are not needed.
+    run.save(8, TENSORS, {"step": 8})
+    assert run.weights().state["step"] == 8
