@@ -25,7 +25,7 @@ from qkv.data.corpus import Corpus
 from qkv.errors import ConfigError, FullDiskError, StorageError, TextError
 from qkv.prepare.mix import Mix
 from qkv.prepare.report import Places, summarise
-from qkv.storage import append_regular, explained, readable_size, sync
+from qkv.storage import append_regular, explained, read_regular, readable_size, sync
 from qkv.text.subwords import Tokenizer
 
 MANIFEST = "prepared.json"
@@ -36,6 +36,8 @@ MENDED = "mended.tsv.gz"
 WORK = "work"
 
 _FORMAT = 1
+_LARGEST_JSON = 1 << 26
+"""Bytes: what is said of each file of a corpus is far less, and what fills memory far more."""
 # Text that was compressed is taken to be this many times as long; while preparing, text is kept once beside its ids.
 _COMPRESSED = 3
 _SPACE = 2.0
@@ -251,14 +253,14 @@ def write_json(path: Path, content: Any) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(path, _LARGEST_JSON).decode())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ConfigError(
             f"{path.parent} is not prepared data: it has no {path.name}; `qkv prepare` makes it"
         ) from error
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TextError(f"{path} is damaged; remove {path.parent} and prepare again") from error
     if not isinstance(content, dict) or (path.name == MANIFEST and content.get("format") != _FORMAT):
         raise TextError(f"{path} was not written by this version of qkv; remove {path.parent} and prepare again")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from qkv.checkpoint import RunDirectory
-from qkv.errors import CheckpointError, StorageError
+from qkv.errors import CheckpointError, StorageError, TextError
 from qkv.training import train_prepared
 from tests import toy
 from tests.torture.hostile import put
@@ -116,3 +116,13 @@ def test_a_state_of_other_kinds_is_a_damaged_one(run: Path, toy_data: Path, chan
     put(newest, "state.json", json.dumps({**state, **change}).encode())
     train_prepared(toy_data, run, LONGER)
     assert toy.reports(run, "train")[-1]["step"] == 16
+
+
+@pytest.mark.parametrize("harm", [*HARM, "deep"])
+def test_prepared_data_that_says_what_no_data_does_is_refused(tmp_path: Path, toy_data: Path, harm: str) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(toy_data, data)
+    (data / "prepared.json").unlink()
+    (HARM | {"deep": lambda path: path.write_text("[" * 100_000)})[harm](data / "prepared.json")
+    with pytest.raises(TextError, match=r"prepared\.json is damaged; remove"):
+        train_prepared(data, tmp_path / "run", QUICK)
