@@ -21,12 +21,12 @@ import qkv
 from qkv import Translator
 from qkv.cli import main
 from qkv.config import DataConfig
-from qkv.distill import Distilling, distill
+from qkv.distill import Distilling, distill, teaching
 from qkv.distill.data import fault
 from qkv.distill.parts import Parts, Taught
 from qkv.distill.request import Lesson, Teacher
 from qkv.distill.teaching import load_teacher, translate_sources
-from qkv.errors import ConfigError
+from qkv.errors import ConfigError, NoTimeError
 from qkv.evaluate.scores import sentence_bleu
 from qkv.prepare import Prepared, prepare
 from qkv.prepare.directory import MANIFEST
@@ -292,9 +292,19 @@ def test_a_damaged_part_is_told_and_made_again(tmp_path: Path, capsys: pytest.Ca
         Parts(tmp_path / "parts", "another", 5).missing(2)
 
 
-def test_it_stops_in_time_and_goes_on(toy_run: Path, few: Path, tmp_path: Path) -> None:
+def test_it_stops_in_time_and_goes_on(
+    toy_run: Path, few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[str] = []
-    assert not distill(toy_run, few, tmp_path / "student", BRIEF, deadline=time.monotonic(), say=told.append)
+    student = tmp_path / "student"
+    with pytest.raises(NoTimeError, match="before one part of 10,000 sentences was translated; give more time, or a"):
+        distill(toy_run, few, student, BRIEF, deadline=time.monotonic() + 0.001)
+    with monkeypatch.context() as patch:
+        # Time for one part, and not for another.
+        patch.setattr(teaching, "_CAUTION", 1e9)
+        deadline = time.monotonic() + 1000
+        assert not distill(toy_run, few, student, BRIEF, sentences_a_part=30, deadline=deadline, say=told.append)
+    assert len([*(student / "translations").iterdir()]) == 1
     assert told == ["stopped between two parts because time is nearly up; the same command goes on"]
     assert not (tmp_path / "student" / "data").exists()
     distill(toy_run, few, tmp_path / "student", BRIEF)

@@ -10,10 +10,11 @@ from qkv.data.corpus import Stretch
 from qkv.devices import choose_device, choose_precision
 from qkv.distill.parts import Parts, Taught
 from qkv.distill.request import Lesson
-from qkv.errors import ConfigError
+from qkv.errors import ConfigError, NoTimeError
 from qkv.evaluate.scores import sentence_bleu
 from qkv.progress import Progress
 from qkv.text.languages import Direction
+from qkv.training.stopping import in_time
 from qkv.translate import Translation, Translator
 
 _CAUTION = 1.5
@@ -45,28 +46,38 @@ def load_teacher(lesson: Lesson, device: str) -> Translator:
 def translate_sources(lesson: Lesson, translator: Translator, parts: Parts, size: int, deadline: float | None) -> bool:
     """Translates what is missing; False where time was up before it was all done."""
     missing = parts.missing(size)
-    corpus, decode = lesson.corpus, translator.tokenizer.decode
     slowest = 0.0
     done = lesson.sources - sum(map(len, missing))
+    too_late = NoTimeError(
+        f"time was up before one part of {size:,} sentences was translated; give more time, or a smaller --part"
+    )
     with Progress("translating", total=lesson.sources, unit="sentences", done=done) as progress:
         for numbers in missing:
             begun = time.monotonic()
-            if deadline is not None and begun + _CAUTION * slowest >= deadline:
+            if slowest and deadline is not None and begun + _CAUTION * slowest >= deadline:
                 return False
-            pairs = [corpus.pair(number) for number in numbers]
-            translations = []
-            for some, stretch in corpus.by_stretch(numbers):
-                translations += _asked_as(stretch, translator).translate(
-                    [decode(pairs[number - numbers.start][0]) for number in some],
-                    beam=lesson.distilling.beam,
-                    length_penalty=lesson.length_penalty,
-                    alternatives=lesson.distilling.n_best_by_bleu - 1,
-                    progress=progress.advance,
-                )
-            references = [decode(lesson.turned(target)) for _, target in pairs]
-            parts.write(numbers.start, [*map(_chosen, translations, references)])
+            # Nobody knows yet how long the first part takes.
+            with in_time(None if slowest else deadline, too_late):
+                parts.write(numbers.start, _taught(lesson, translator, numbers, progress))
             slowest = max(slowest, time.monotonic() - begun)
     return True
+
+
+def _taught(lesson: Lesson, translator: Translator, numbers: range, progress: Progress) -> list[Taught]:
+    """What the student is to learn of the sources with these numbers."""
+    corpus, decode = lesson.corpus, translator.tokenizer.decode
+    pairs = [corpus.pair(number) for number in numbers]
+    translations: list[Translation] = []
+    for some, stretch in corpus.by_stretch(numbers):
+        translations += _asked_as(stretch, translator).translate(
+            [decode(pairs[number - numbers.start][0]) for number in some],
+            beam=lesson.distilling.beam,
+            length_penalty=lesson.length_penalty,
+            alternatives=lesson.distilling.n_best_by_bleu - 1,
+            progress=progress.advance,
+        )
+    references = [decode(lesson.turned(target)) for _, target in pairs]
+    return [*map(_chosen, translations, references)]
 
 
 def _asked_as(stretch: Stretch | None, translator: Translator) -> Translator:
