@@ -70,3 +70,11 @@ def test_they_are_as_good_as_all_heads_of_the_best_layer_and_better_than_those_o
 def test_no_head_is_chosen_twice(chosen: Looks) -> None:
     assert len({*chosen.heads}) == len(chosen.heads) > 0
     assert 0 < chosen.quality <= 1
+
+
+def test_who_looks_at_a_tag_or_at_the_end_tells_nothing(loaded: Loaded) -> None:
+    """They stand beside every frequent word, in all pairs."""
+    tokenizer = loaded.tokenizer
+    tag = next(token for token in range(tokenizer.size) if tokenizer.piece(token).startswith("<reserved"))
+    pairs = [([tag], tokenizer.encode(target)) for _, target in toy.held_out()[:3]]
+    assert choose_heads(loaded.model, tokenizer, pairs, Cooccurrence(tokenizer.size, pairs)).quality == 0
