@@ -48,11 +48,14 @@ def side(tokenizer: Tokenizer, ids: Sequence[int], *, backwards: bool = False) -
     covered = words_of(spans, in_text)
     groups = _groups(text, in_text, covered)
     of_token = [groups[some[0]] if some else None for some in covered]
+    for place in reversed(range(len(in_order) - 1)):
+        # A space by itself, and the first bytes of a character, have nothing to show: they begin what follows.
+        if of_token[place] is None and not tokenizer.is_control(in_order[place]):
+            of_token[place] = of_token[place + 1]
     found = []
     for group in range(groups[-1] + 1 if groups else 0):
         own = [place for place, one in enumerate(of_token) if one == group]
         first, behind = (own[0], own[-1] + 1) if own else (len(of_token), len(of_token))
-        # Of a character that is written in bytes, only the last has something to show.
         of_token[first:behind] = [group] * (behind - first)
         parts = [span for span, one in zip(in_text, groups, strict=True) if one == group]
         found.append(Word(text[parts[0].start : parts[-1].end], first, behind))

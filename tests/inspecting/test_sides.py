@@ -38,6 +38,8 @@ def test_words_are_what_a_reader_takes_for_them(tokenizer: Tokenizer, text: str,
     places = [place for word in one.words for place in range(word.first, word.behind)]
     assert places == sorted(set(places))
     assert all(one.tokens[place].word is not None for place in places)
+    # No byte and no space is left over.
+    assert places == [*range(len(one.tokens) - 1)]
     assert one.tokens[-1] == ("</s>", None)
 
 
