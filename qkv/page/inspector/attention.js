@@ -165,7 +165,7 @@ function acts({data, store}, now, chosen) {
   const ofLayer = (at) => () => store.set({layer: within(at, data.layers(use)), key: undefined});
   const ofHead = (at) => () => store.set({head: at, key: undefined});
   // Columns of a language that is written from right to left are drawn so.
-  const forward = as === "matrix" && rightToLeft(now.keys.map(({text}) => text).join(" ")) ? -1 : 1;
+  const forward = as === "matrix" && rightToLeft(now.keys) ? -1 : 1;
   const heads = Array.from({length: Math.min(9, data.heads(use))}, (_, at) => [at + 1, ofHead(at)]);
   return {
     ArrowUp: query(now.query - 1),

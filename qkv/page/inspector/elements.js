@@ -29,8 +29,12 @@ export function word(text, name = "b") {
   return html(name, {dir: "auto", class: "word"}, text);
 }
 
-/** A token as people write it. */
-export const visible = (text) => text.replaceAll("▁", " ").trim() || "␣";
+/** A token as people write it; one that nobody would see is called by its numbers. */
+export function visible(text) {
+  const written = text.replaceAll("▁", " ").trim();
+  if (!/^[\p{Cc}\p{Cf}\p{M}]+$/u.test(written)) return written || "␣";
+  return [...written].map((sign) => `U+${sign.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`).join(" ");
+}
 
 /** A bar as long as a share of its place. */
 export function bar(share, name = "bar") {

@@ -34,12 +34,7 @@ export function headGrid({data, store}) {
   function draw({use, unit}) {
     const heads = [...Array(data.heads(use)).keys(), ...Object.keys(summaries)];
     const ink = colour(table);
-    const mirrored = rightToLeft(
-      data
-        .keys(use, unit)
-        .map(({text}) => text)
-        .join(" "),
-    );
+    const mirrored = rightToLeft(data.keys(use, unit));
     const shape = data.matrix(use, 0, 0, unit);
     buttons = [];
     table.style.setProperty("--heads", heads.length);

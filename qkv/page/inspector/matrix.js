@@ -54,7 +54,7 @@ export function matrixPicture({chosen, moved}) {
     given = next;
     drawnIn = ink;
     const {queries, keys, matrix, label} = given;
-    mirrored = rightToLeft(keys.map(({text}) => text).join(" "));
+    mirrored = rightToLeft(keys);
     const labels = (items) =>
       items.map((item) =>
         html(

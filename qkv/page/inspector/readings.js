@@ -184,7 +184,10 @@ export function habit(matrix, self) {
   return sharp > 0.5 ? "sharply on one" : sharp > 0.25 ? "on a few" : "spread out";
 }
 
-/** Whether a text is read from right to left: its first letter says so. */
-export function rightToLeft(text) {
-  return /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u.test(text);
+/** Whether these items are read from right to left: the first letter of their words says so; tags and ends say nothing. */
+export function rightToLeft(items) {
+  const words = items.filter(({special}) => !special).map(({text}) => text);
+  return /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u.test(
+    words.join(" "),
+  );
 }

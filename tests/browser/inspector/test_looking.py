@@ -116,6 +116,18 @@ def test_text_from_right_to_left_has_its_columns_so(page: Page) -> None:
     assert page.locator("header .source").evaluate("(text) => getComputedStyle(text).direction") == "rtl"
 
 
+def test_marks_do_not_hide_that_text_runs_from_right_to_left(page: Page) -> None:
+    """What the decoder reads begins with <s>, and many a source with <to:ar>: neither is a word."""
+    show(page, inspection("It did", "لم يعبر"), at="i.as=matrix&i.use=decoder")
+    assert page.locator(".column-labels span").all_inner_texts() == ["يعبر", "لم", "<s>"]
+
+
+def test_what_nobody_would_see_is_called_by_its_number(page: Page) -> None:
+    show(page, inspection("It \u202e did \u200d", "Es tat"), at="i.as=matrix&i.use=encoder")
+    labels = page.locator(".row-labels span").all_inner_texts()
+    assert labels == ["It", "U+202E", "did", "U+200D", "</s>"]
+
+
 def test_what_looks_most_at_a_word_stands_for_it_where_nothing_is_aligned(
     page: Page, tired: dict[str, Any], wide: dict[str, Any]
 ) -> None:
