@@ -5,6 +5,9 @@ import {column, percent, row} from "./numbers.js";
 /** Weaker lines than this are left out, except those of the word that is looked at closely. */
 const faintest = 0.04;
 
+/** Between where lines end and bars begin, beside the words; what a figure takes; and the least for lines and bars. */
+const [besideLabel, figureRoom, leastLines, leastBar] = [24, 46, 56, 22];
+
 export function linesPicture({chosen, moved}) {
   const scene = html("div", {
     class: "lines",
@@ -100,14 +103,14 @@ export function linesPicture({chosen, moved}) {
     const weights = side === 0 ? row(matrix, at) : column(matrix, at);
     const lit = [];
     const {width, right, left, labelWidth, size} = measures;
+    const start = right + besideLabel + labelWidth;
+    const room = width - start - figureRoom;
     weights.forEach((weight, other) => {
       const [from, to] = side === 0 ? [at, other] : [other, at];
-      if (weight >= 0.005) lit.push(line(from, to, weight, 1));
+      if (weight < 0.005) return;
+      lit.push(line(from, to, weight, 1));
       if (side === 0) {
         const y = measures.y(1, other);
-        const start = right + 24 + labelWidth;
-        if (weight < 0.005) return;
-        const room = Math.max(20, width - start - 48);
         lit.push(svg("rect", {x: start, y: y - 4, height: 8, rx: 1.5, width: room * weight, class: "fill"}));
         lit.push(
           svg(
@@ -154,14 +157,18 @@ const pen = document.createElement("canvas").getContext("2d");
 function measured({queries, keys}, room, family) {
   const many = Math.max(queries.length, keys.length);
   const [size, tall] = many > 50 ? [11, 17] : many > 30 ? [13, 21] : [15, 27];
-  const longest = room < 500 ? 11 : 18;
   pen.font = `${size}px ${family}`;
-  const labelWidth = Math.max(
-    ...[...queries, ...keys].map(({text}) => pen.measureText(shortened(text, longest)).width),
-  );
-  const width = Math.max(320, room);
+  const widest = (letters) =>
+    Math.max(...[...queries, ...keys].map(({text}) => pen.measureText(shortened(text, letters)).width));
+  const width = Math.max(280, room);
+  const needed = (labelWidth) => 20 + besideLabel + figureRoom + leastLines + leastBar + 2 * labelWidth;
+  let longest = 18;
+  while (longest > 4 && needed(widest(longest)) > width) longest -= 1;
+  const labelWidth = widest(longest);
   const left = labelWidth + 20;
-  const right = Math.max(left + 70, Math.min(left + 340, width - labelWidth - (room < 500 ? 118 : 240)));
+  const spare = width - needed(labelWidth);
+  // Two thirds of what is left over make the lines longer, the rest the bars.
+  const right = left + leastLines + Math.min(270, (2 * spare) / 3);
   const span = many * tall;
   const step = (side) => span / (side === 0 ? queries.length : keys.length);
   return {

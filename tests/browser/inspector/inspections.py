@@ -62,9 +62,9 @@ def inspection(
         "target": written,
         "read": {"tokens": [{"text": text} for text in read]},
         "attention": {
-            use: _packed(weights(parts["q"], parts["k"], causal=use == "decoder")) for use, parts in spoken.items()
+            use: packed(weights(parts["q"], parts["k"], causal=use == "decoder")) for use, parts in spoken.items()
         },
-        "vectors": {use: {name: _packed(part) for name, part in parts.items()} for use, parts in spoken.items()}
+        "vectors": {use: {name: packed(part) for name, part in parts.items()} for use, parts in spoken.items()}
         if vectors
         else None,
         "probabilities": [
@@ -88,12 +88,13 @@ def weights(query: Numbers, key: Numbers, *, causal: bool) -> Numbers:
     return np.asarray(power / power.sum(-1, keepdims=True), np.float32)
 
 
-def unpacked(packed: dict[str, Any]) -> Numbers:
+def unpacked(given: dict[str, Any]) -> Numbers:
     """The numbers of a packed tensor."""
-    return np.frombuffer(base64.b64decode(packed["data"]), "<f2").astype(np.float32).reshape(packed["shape"])
+    return np.frombuffer(base64.b64decode(given["data"]), "<f2").astype(np.float32).reshape(given["shape"])
 
 
-def _packed(numbers: Numbers) -> dict[str, Any]:
+def packed(numbers: Numbers) -> dict[str, Any]:
+    """A tensor as an inspection carries it."""
     return {"shape": list(numbers.shape), "data": base64.b64encode(numbers.astype("<f2").tobytes()).decode()}
 
 

@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from tests.browser.inspector.conftest import MODULES
-from tests.browser.inspector.inspections import inspection
+from tests.browser.inspector.inspections import inspection, packed, unpacked
 from tests.browser.inspector.mounted import VIEWS, show, status
 from tests.browser.judging import Judge
 
@@ -31,6 +32,24 @@ def test_lines_end_at_the_middle_of_their_words(page: Page, tired: dict[str, Any
       });
     }""")
     assert max(ends) < 3
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_words_lines_and_figures_find_room_beside_each_other(page: Page, width: int) -> None:
+    long = inspection("The Donaudampfschifffahrt was incomprehensible .", "La compagnie de navigation .")
+    attention = np.zeros_like(unpacked(long["attention"]["cross"]))
+    attention[..., 1] = 1
+    long["attention"]["cross"] = packed(attention)
+    page.set_viewport_size({"width": width, "height": 800})
+    show(page, long, at="i.use=cross&i.unit=words")
+    assert "with 100 %" in status(page)
+    box = "(all) => all.map((one) => one.getBoundingClientRect()).map(({left, right}) => [left, right])"
+    names = ("text[text-anchor=start]:not(.heading)", "text.value", "rect.fill")
+    words, figures, bars = (page.locator(f".lines {name}").evaluate_all(box) for name in names)
+    ((_, right),) = page.locator(".lines").evaluate_all(box)
+    assert all(end <= right + 0.5 for _, end in figures), (figures, right)
+    assert max(end for _, end in words) <= min(start for start, _ in bars)
+    assert all(end - start >= 20 for start, end in bars)
 
 
 def test_a_hundred_tokens_of_six_layers_stay_usable(page: Page) -> None:
