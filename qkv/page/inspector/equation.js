@@ -1,8 +1,8 @@
 /** Scaled dot-product attention (section 3.2.1) for one pair of tokens, worked out with this sentence's numbers. */
+import {barChart} from "./bars.js";
 import {headControls} from "./controls.js";
-import {bar, html, line, math, scrolled, selection, svg, table, word} from "./elements.js";
+import {bar, html, line, math, scrolled, selection, table, word} from "./elements.js";
 import {decimal, percent, strongest} from "./numbers.js";
-import {chartWidth} from "./paint.js";
 import {uses} from "./readings.js";
 import {scaledDotProduct, vectorSource} from "./vectors.js";
 
@@ -135,40 +135,16 @@ function numbers(rows) {
 
 /** What each dimension adds to the dot product. */
 function bars(products) {
-  const [width, height] = [chartWidth(), 120];
   const most = Math.max(...products.map(Math.abs)) || 1;
-  const each = (width - 60) / products.length;
-  const y = (value) => 60 - (50 * value) / most;
-  return html(
-    "figure",
-    {class: "chart"},
-    svg(
-      "svg",
-      {
-        viewBox: `0 0 ${width} ${height}`,
-        role: "img",
-        "aria-label": `Product of each of ${products.length} dimensions, from ${decimal(Math.min(...products))} to ${decimal(Math.max(...products))}`,
-      },
-      [most, 0, -most].map((tick) => [
-        svg("line", {x1: 54, x2: width, y1: y(tick), y2: y(tick), class: "rule"}),
-        svg("text", {x: 48, y: y(tick), dy: "0.35em", "text-anchor": "end"}, decimal(tick)),
-      ]),
-      Array.from(products, (value, at) =>
-        svg(
-          "rect",
-          {
-            x: 56 + at * each,
-            width: Math.max(1, each - 1.5),
-            y: Math.min(y(value), 60),
-            height: Math.abs(y(value) - 60),
-            class: value < 0 ? "fill below" : "fill",
-          },
-          svg("title", {}, `dimension ${at + 1}: ${decimal(value)}`),
-        ),
-      ),
-    ),
-    html("figcaption", {}, "Product q × k in each dimension"),
-  );
+  const [smallest, largest] = [Math.min(...products), Math.max(...products)];
+  return barChart({
+    label: `Product of each of ${products.length} dimensions, from ${decimal(smallest)} to ${decimal(largest)}`,
+    caption: "Product q × k in each dimension",
+    values: Array.from(products, (value, at) => ({value, says: `dimension ${at + 1}: ${decimal(value)}`})),
+    ticks: [most, 0, -most],
+    written: decimal,
+    tall: 100,
+  });
 }
 
 function softmax(keys, key, {scores, top, powers, weights}) {

@@ -1,4 +1,5 @@
 /** How the model knows where a token stands (section 3.5), and how far the chosen head looks. */
+import {barChart} from "./bars.js";
 import {headControls} from "./controls.js";
 import {html, svg, visible, word} from "./elements.js";
 import {named} from "./grid.js";
@@ -196,37 +197,18 @@ function distances(matrix) {
     }
     return found.reduce((total, weight) => total + weight, 0) / found.length;
   });
-  const [width, height] = [chartWidth(), 190];
   const most = Math.max(...shares, 0.01);
-  const each = (width - 60) / shares.length;
-  const y = (share) => 150 - (130 * share) / most;
-  return html(
-    "figure",
-    {class: "chart"},
-    svg(
-      "svg",
-      {
-        viewBox: `0 0 ${width} ${height}`,
-        role: "img",
-        "aria-label": `Mean share by distance: ${shares.map((share, at) => `${at - reach}: ${percent(share)}`).join(", ")}`,
-      },
-      [0, most / 2, most].map((tick) => [
-        svg("line", {x1: 54, x2: width, y1: y(tick), y2: y(tick), class: "rule"}),
-        svg("text", {x: 48, y: y(tick), dy: "0.35em", "text-anchor": "end"}, percent(tick)),
-      ]),
-      shares.map((share, at) => [
-        svg(
-          "rect",
-          {x: 58 + at * each, width: each - 4, y: y(share), height: 150 - y(share), class: "fill"},
-          svg("title", {}, percent(share)),
-        ),
-        svg(
-          "text",
-          {x: 56 + (at + 0.5) * each, y: 168, "text-anchor": "middle"},
-          at === reach ? "itself" : decimal(at - reach, 0),
-        ),
-      ]),
-    ),
-    html("figcaption", {}, "Distance in tokens: before (−) or after"),
-  );
+  const told = shares.map((share, at) => ({
+    value: share,
+    says: percent(share),
+    name: at === reach ? "itself" : decimal(at - reach, 0),
+  }));
+  return barChart({
+    label: `Mean share by distance: ${told.map(({says, name}) => `${name}: ${says}`).join(", ")}`,
+    caption: "Distance in tokens: before (−) or after",
+    values: told,
+    ticks: [0, most / 2, most],
+    written: percent,
+    tall: 130,
+  });
 }
