@@ -14,7 +14,7 @@ from qkv.errors import ConfigError
 from qkv.progress import tell
 
 if TYPE_CHECKING:
-    from qkv.translate import Translation
+    from qkv.translate import Relay, Translation, Translator
 
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
@@ -59,10 +59,29 @@ def _attention(options: argparse.Namespace) -> None:
     found = translator.translate(sentences, beam=options.beam, length_penalty=options.length_penalty)
     shown = [one.attention.as_json(most_vectors=MOST_VECTORS_OF_FILE) for one in found]
     if options.html is not None:
-        _write(options.html, page(*shown))
+        _write(options.html, page(shown[0], *shown[1:], elsewhere=_elsewhere(translator, sentences, options)))
     if options.json is not None:
         _write(options.json, _json(shown) + "\n")
     _tell(sentences, found)
+
+
+def _elsewhere(
+    translator: Translator | Relay, sentences: list[str], options: argparse.Namespace
+) -> list[list[dict[str, Any]]]:
+    """Two sentences that are compared, in every other language that the same model writes."""
+    from qkv.translate import Translator
+
+    if len(sentences) < 2 or not isinstance(translator, Translator):
+        return []
+    source, target = translator.source_language, translator.target_language
+    others = [one.target for one in translator.directions if one.source == source and one.target != target]
+    found = []
+    for other in others:
+        model = translator.between(source, other, domain=options.domain)
+        both = model.translate(sentences, beam=options.beam, length_penalty=options.length_penalty)
+        # Nobody works out an equation there.
+        found.append([one.attention.as_json(most_vectors=0) for one in both])
+    return found
 
 
 def _sentences(options: argparse.Namespace) -> list[str]:

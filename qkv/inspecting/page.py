@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -13,9 +14,17 @@ _FRAME = (
 )
 
 
-def page(inspection: dict[str, Any], compare: dict[str, Any] | None = None) -> str:
-    """The page of an inspection, as `Inspection.as_json` tells it, and of another beside it where there is one."""
-    data = {"inspection": inspection, "compare": compare}
+def page(
+    inspection: dict[str, Any],
+    compare: dict[str, Any] | None = None,
+    *,
+    elsewhere: Sequence[Sequence[dict[str, Any]]] = (),
+) -> str:
+    """The page of an inspection, as `Inspection.as_json` tells it, and of another beside it where there is one.
+
+    `elsewhere` has pairs: the same two sentences in other languages.
+    """
+    data = {"inspection": inspection, "compare": compare, "elsewhere": elsewhere}
     return pages.page(pages.FOLDER / "inspector", inspection["source"]["text"], data)
 
 

@@ -6,8 +6,10 @@ import { keep } from "./share.js";
 import { isOpen } from "./tabs.js";
 
 export class Inside {
-  constructor({ order, sentences }) {
+  /** `languages` gives the codes of all languages that the order's source can be translated into. */
+  constructor({ order, sentences, languages }) {
     this.order = order;
+    this.languages = languages;
     this.sentences = sentences;
     this.shown = "";
     $("tab-inside").addEventListener("opened", () => this.draw());
@@ -49,7 +51,7 @@ export class Inside {
       this.tell("");
       keep(this.order());
       const fetchVectors = (vectors) => inspect(sentence, { vectors });
-      mount($("inside"), inspection, { inspect, fetchVectors });
+      mount($("inside"), inspection, { inspect, fetchVectors, languages: this.languages() });
     } catch (problem) {
       if (signal.aborted) return;
       this.shown = "";

@@ -46,6 +46,7 @@ const history = new History({ chosen: (entry) => restore(entry) });
 const inside = new Inside({
   order: () => ({ ...order(), ...languages() }),
   sentences: () => words.sentences.map((one) => one.text),
+  languages: () => targets[languages().source] ?? [],
 });
 const remember = afterPause(1500, (entry) => history.add(entry));
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from qkv import Translator
 from qkv.commands.attention import TIRED, WIDE
 from tests.toy import Command, held_out
 
+SHIPPED = Path(__file__).parents[2] / "models" / "default"
 FIRST, SECOND = (source for source, _ in held_out()[:2])
 
 
@@ -35,6 +37,16 @@ def test_two_sentences_are_compared(command: Command, toy_run: Path) -> None:
 def test_without_a_sentence_there_is_the_papers_example(command: Command, toy_run: Path) -> None:
     told = json.loads(command("attention", toy_run, "--json", "-").out)
     assert [told[name]["source"]["text"] for name in ("inspection", "compare")] == [TIRED, WIDE]
+
+
+def test_a_page_has_the_example_in_every_language_of_the_model(command: Command, tmp_path: Path) -> None:
+    html = tmp_path / "out.html"
+    assert command("attention", SHIPPED, "--to", "de", "--html", html).code == 0
+    told = json.loads(re.findall(r'id="inspection">(.*?)</script>', html.read_text())[0])
+    assert told["inspection"]["to"] == told["compare"]["to"] == "de"
+    ((first, second),) = told["elsewhere"]
+    assert [(one["to"], one["source"]["text"]) for one in (first, second)] == [("fr", TIRED), ("fr", WIDE)]
+    assert "rue" in first["target"]["text"] and first["vectors"] is None
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 /** Two sentences side by side: for one word of both, what changes in its attention and in what is written for it. */
 import {headControls} from "./controls.js";
-import {bar, html, line, scrolled, selection, table, visible, word} from "./elements.js";
+import {html, selection, word} from "./elements.js";
 import {named} from "./grid.js";
 import {percent} from "./numbers.js";
 import {differing, moved, paired, placeOf, shares, sourceWord} from "./pairs.js";
 import {reading, uses} from "./readings.js";
+import {beside, languageName, writtenElsewhere, writtenSection} from "./written.js";
 
 export function compareView(context) {
   const {data, store, options} = context;
@@ -36,22 +37,57 @@ export function compareView(context) {
     body,
   );
   let other = options.compare ? reading(options.compare) : null;
+  let elsewhere = (options.elsewhere ?? []).map((pair) => pair.map(reading));
 
-  async function ask(event) {
-    event.preventDefault();
+  async function attempt(ask) {
     problem.textContent = "";
     try {
-      const found = await options.inspect(second.value);
-      other = reading(found);
-      context.compared(found);
+      await ask();
+      // Nobody works out an equation in the other languages.
+      const light = elsewhere.map((pair) => pair.map(({inspection}) => ({...inspection, vectors: null})));
+      context.compared(other.inspection, light);
       update(store.get());
     } catch (error) {
       problem.textContent = error.message;
     }
   }
 
+  function ask(event) {
+    event.preventDefault();
+    attempt(async () => {
+      other = reading(await options.inspect(second.value));
+      elsewhere = [];
+    });
+  }
+
+  /** The same two sentences in another language. */
+  function askIn(target) {
+    const texts = [data, other].map(({inspection}) => inspection.source.text);
+    attempt(async () => {
+      const found = await Promise.all(texts.map((text) => options.inspect(text, {target})));
+      elsewhere = [...elsewhere, found.map(reading)];
+    });
+  }
+
+  function inOthers(pair) {
+    const shown = [data.inspection.to, ...elsewhere.map(([{inspection}]) => inspection.to)];
+    const left = (options.inspect && options.languages?.filter((code) => !shown.includes(code))) ?? [];
+    return [
+      ...elsewhere.map((both) => writtenElsewhere(...both, pair)),
+      left.length > 0 &&
+        html(
+          "p",
+          {class: "chips step"},
+          left.map((code) =>
+            html("button", {type: "button", on: {click: () => askIn(code)}}, `The same in ${languageName(code)}`),
+          ),
+        ),
+    ];
+  }
+
   function update(state) {
     controls.update(state);
+    which.element.hidden = other === null;
     if (other === null) {
       body.replaceChildren(
         html("p", {class: "quiet"}, "Give a second sentence that differs in a word, and see what the difference does."),
@@ -71,7 +107,8 @@ export function compareView(context) {
       sentences(data, other),
       ...(pair
         ? [
-            written(data, other, pair),
+            writtenSection(data, other, pair),
+            ...inOthers(pair),
             changes(context, other, state, pair),
             attention(data, other, state, pair),
           ].filter(Boolean)
@@ -119,61 +156,6 @@ function sentences(one, two) {
         ["source", "target"].map((name) => show(data.inspection[name], pairs[name], side, name)),
       ),
     ),
-  );
-}
-
-/** What each translation has for the word, and what else it nearly had. */
-function written(one, two, pair) {
-  const about = html("h2", {}, "What is written for ", word(one.inspection.source.words[pair[0]].text));
-  const found = [one, two].map((data, side) => data.writtenFor(pair[side]));
-  if (found.includes(null)) return null;
-  const places = found.map((each) => each.word);
-  const candidates = [one, two].map(({inspection: {target, probabilities}}, side) => {
-    const [first] = target.words[places[side]].tokens;
-    return [
-      {text: target.tokens[first].text, probability: probabilities[first].probability},
-      ...probabilities[first].others,
-    ];
-  });
-  const likely = candidates.flatMap((each) => each.slice(0, 4).map(({text}) => text));
-  const rows = [...new Set(likely)].map((text) => ({
-    texts: [visible(text)],
-    weights: candidates.map((each) => each.find((candidate) => candidate.text === text)?.probability ?? null),
-  }));
-  const [left, right] = [one, two].map(({inspection}, side) => word(inspection.target.words[places[side]].text));
-  return html(
-    "section",
-    {class: "step"},
-    about,
-    html("p", {class: "written"}, left, " / ", right),
-    found.every(({aligned}) => aligned)
-      ? null
-      : html("p", {class: "quiet"}, "No word is aligned with it: this is the one that looks at it most, over all heads."),
-    beside("candidate", differing(one, two), rows),
-  );
-}
-
-function signed(change) {
-  return Math.abs(change) < 0.0005 ? "" : `${change < 0 ? "−" : "+"}${percent(Math.abs(change))}`;
-}
-
-/** A table with a bar for each sentence; null is a number that nobody knows. */
-function beside(about, labels, rows) {
-  const shown = (weight, side) =>
-    weight === null
-      ? html("span", {class: "quiet"}, "less")
-      : [html("span", {class: "figure"}, percent(weight)), bar(weight, side ? "bar second" : "bar")];
-  const lines = rows.map(({texts, weights}) => {
-    const change = weights.includes(null) ? 0 : weights[1] - weights[0];
-    return line([
-      [...new Set(texts.filter((text) => text !== null))].join(" / "),
-      ...weights.map((weight, side) => html("td", {class: "wide"}, shown(weight, side))),
-      html("td", {class: Math.abs(change) >= 0.05 ? "strong" : "quiet"}, signed(change)),
-    ]);
-  });
-  return scrolled(
-    about,
-    table([about, ...labels.map((label) => word(label, "bdi")), "change"], lines, {class: "beside"}),
   );
 }
 

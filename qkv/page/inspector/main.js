@@ -23,7 +23,8 @@ const views = {
 const mounted = new WeakMap();
 
 /**
- * Options, all of which may be absent: `compare` is a second inspection, `inspect(text)` promises one,
+ * Options, all of which may be absent: `compare` is a second inspection, `elsewhere` has pairs of the same two sentences in
+ * other languages, `inspect(text, {target})` promises one, in one of `languages` where that is said,
  * `fetchVectors({use, layer, head})` promises {q, k, v} where the inspection carries none, and `state` has
  * read() and write(values) where the address's fragment is not the place to keep what is looked at.
  * What was mounted in the element before is taken down.
@@ -32,8 +33,8 @@ export function mount(place, inspection, options = {}) {
   mounted.get(place)?.destroy();
   const data = reading(inspection);
   const store = createStore(data, options.state ?? fragment);
-  let {compare} = options;
-  const context = {data, store, options, compared: (found) => (compare = found)};
+  let {compare = null, elsewhere = []} = options;
+  const context = {data, store, options, compared: (...found) => ([compare, elsewhere] = found)};
   const made = new Map();
   const shown = Object.entries(views).filter(([name]) => name !== "compare" || options.compare || options.inspect);
   const tabs = new Map(
@@ -57,7 +58,7 @@ export function mount(place, inspection, options = {}) {
   const [asSvg, asPng, asHtml] = [
     ["SVG", () => saveSvg(current().picture(), root, current().name())],
     ["PNG", () => savePng(current().picture(), root, current().name())],
-    ["HTML", () => saveHtml({inspection, compare: compare ?? null}, "attention")],
+    ["HTML", () => saveHtml({inspection, compare, elsewhere}, "attention")],
   ].map(([name, save]) =>
     html("button", {type: "button", "aria-label": `Save as ${name}`, on: {click: () => attempt(save)}}, name),
   );
@@ -149,8 +150,8 @@ export function mount(place, inspection, options = {}) {
 
 /** Mounts what a saved page carries. */
 export function mountPage() {
-  const {inspection, compare} = JSON.parse(document.getElementById("inspection").textContent);
-  return mount(document.getElementById("inspector"), inspection, {compare});
+  const {inspection, ...options} = JSON.parse(document.getElementById("inspection").textContent);
+  return mount(document.getElementById("inspector"), inspection, options);
 }
 
 function heading({model, source, target, from, to}) {

@@ -9,12 +9,15 @@ if TYPE_CHECKING:
 
 VIEWS = ("attention", "equation", "positions", "probabilities", "search", "compare")
 
-_MOUNT = """async ([inspection, compare, heads, second]) => {
+_MOUNT = """async ([inspection, compare, heads, second, others]) => {
   const {mount} = await import("/main.js");
   const fetchVectors = heads && (({use}) => Promise.resolve(heads[use]));
-  const inspect = second && ((text) => text === second.source.text ? Promise.resolve(second)
-    : Promise.reject(new Error(`No model for ${text}`)));
-  mount(document.getElementById("place"), inspection, {compare, fetchVectors, inspect});
+  const inspect = (second || others) && ((text, {target} = {}) => {
+    const found = (target ? others[target] : [second]).find(({source}) => source.text === text);
+    return found ? Promise.resolve(found) : Promise.reject(new Error(`No model for ${text}`));
+  });
+  const languages = others && Object.keys(others);
+  mount(document.getElementById("place"), inspection, {compare, fetchVectors, inspect, languages});
 }"""
 
 
@@ -26,15 +29,17 @@ def show(
     at: str = "",
     heads: dict[str, Any] | None = None,
     second: dict[str, Any] | None = None,
+    others: dict[str, list[dict[str, Any]]] | None = None,
 ) -> None:
     """The inspector as a link with the fragment `at` shows it.
 
-    A server would give `heads`, the vectors of one head for each use, and `second`, if its sentence is asked for.
+    A server would give `heads`, the vectors of one head for each use, `second`, if its sentence is asked for, and
+    `others`, the same sentences in other languages.
     """
     # A change of fragment alone would not load the page anew.
     page.goto("about:blank")
     page.goto(f"/#{at}")
-    page.evaluate(_MOUNT, [given, compare, heads, second])
+    page.evaluate(_MOUNT, [given, compare, heads, second, others])
 
 
 def status(page: Page) -> str:
