@@ -69,6 +69,21 @@ def test_it_translates(catalogue: Catalogue, source: str, target: str, text: str
         assert word in found.text, found.text
 
 
+@pytest.mark.parametrize(
+    ("target", "links"),
+    [
+        ("de", {"animal=Tier", "the=die", "street=Straße", "because=weil", "it=es", "tired=müde"}),
+        ("fr", {"animal=animal", "cross=traversé", "the=la", "street=rue", "it=il", "was=était", "tired=fatigué"}),
+    ],
+)
+def test_it_tells_which_words_came_from_which(catalogue: Catalogue, target: str, links: set[str]) -> None:
+    translator = catalogue.translator("en", target)
+    (found,) = translator.translate([SENTENCE], align=True)
+    assert found.alignment is not None
+    assert links <= {*found.alignment.in_words().split()}
+    assert len({link.target for link in found.alignment.links}) >= 0.9 * len(found.alignment.target)
+
+
 def test_the_command_line_uses_it_by_itself() -> None:
     done = translated("--from", "en", "--to", "de")
     assert done.returncode == 0, done.stderr
