@@ -131,7 +131,8 @@ export class Words {
       this.mirror.querySelector(`[data-from="${from}"]`)?.classList.add("on");
       return `“${this.source.slice(from, to)}”`;
     });
-    $("tip").textContent = `${percent(known.word.probability)} sure${sources.length ? ` · from ${sources.join(", ")}` : ""}`;
+    const origin = sources.length ? sources.join(", ") : "no word in particular";
+    $("tip").textContent = `${percent(known.word.probability)} sure · from ${origin}`;
   }
 
   /** Marks what became of a word of the source. */

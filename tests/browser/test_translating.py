@@ -52,6 +52,19 @@ def test_a_word_shows_where_it_came_from_and_what_else_could_be_there(page: Page
     expect(page.locator("#target")).to_have_text("omir itok asab")
 
 
+def test_a_word_that_came_from_none_says_so(page: Page) -> None:
+    def unaligned(route: Route) -> None:
+        told = route.fetch().json()
+        for word in told["sentences"][0]["wordings"][0]["words"]:
+            word["sources"] = []
+        route.fulfill(json=told)
+
+    page.route("**/explain", unaligned)
+    translate(page, "basa koti", "itok asab")
+    page.locator(".word").first.hover()
+    expect(page.locator("#tip")).to_contain_text("sure · from no word in particular")
+
+
 def test_a_glossary_is_kept_here_and_followed(page: Page) -> None:
     page.get_by_role("tab", name="Glossary").click()
     page.get_by_label("Word", exact=True).fill("koti")
