@@ -39,7 +39,8 @@ export class Inside {
     const { signal } = (this.asking = new AbortController());
     const sentence = this.sentence;
     if (!sentence) {
-      this.tell("Write a sentence above; its attention is drawn here.");
+      const written = this.order().q.trim();
+      this.tell(written ? "There is no translation to look into." : "Write a sentence above; its attention is drawn here.");
       return;
     }
     this.tell("Looking inside …");

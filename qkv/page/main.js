@@ -19,6 +19,8 @@ const EXAMPLES = [
   "The animal didn't cross the street because it was too wide.",
 ];
 const THEMES = ["system", "light", "dark"];
+// How likely a language is that was found out: below the first, the text is in none that the server knows.
+const [UNKNOWN, SURE] = [0.01, 0.8];
 
 const source = $("source");
 let names = {};
@@ -85,7 +87,8 @@ function settle({ source: code, target, confidence }) {
   const changed = automatic && detected !== code;
   detected = automatic ? code : null;
   const name = names[code] ?? code;
-  if (automatic) tellDetected(code === target ? `Already ${name}` : `${name} · ${confidence < 0.8 ? "perhaps" : "detected"}`);
+  const certainty = confidence < UNKNOWN ? "though unlikely" : confidence < SURE ? "perhaps" : "detected";
+  if (automatic) tellDetected(code === target ? `Already ${name}` : `${name} · ${certainty}`);
   source.lang = code;
   $("target").lang = target;
   if (changed) glossary.draw();
@@ -149,15 +152,30 @@ function nothing() {
 }
 
 function restore({ q, source: from, target: to }) {
-  choose("from", from);
-  fillTargets(to);
+  const possible = choosePair(from ?? "auto", to);
   source.value = q;
   translate({ now: true });
+  if (!possible) refuse(from, to);
   source.focus();
 }
 
+/** Chooses both languages, and tells whether there are such. */
+function choosePair(from, to) {
+  const known = choose("from", from);
+  fillTargets(to);
+  return known && (!to || $("to").value === to);
+}
+
+/** A link may come from another server, with languages that this one does not have. */
+function refuse(from, to) {
+  live.stop();
+  problem(new Problem("language", `This server has no model from ${names[from] ?? from} to ${names[to] ?? to}. Choose other languages.`));
+}
+
 function choose(id, code) {
-  if ([...$(id).options].some((one) => one.value === code)) $(id).value = code;
+  const there = [...$(id).options].some((one) => one.value === code);
+  if (there) $(id).value = code;
+  return there;
 }
 
 function fillSources() {
@@ -265,13 +283,13 @@ async function begin() {
   fillSources();
   const asked = shared() ?? read("languages", {});
   // Where there is one language to choose, nothing needs to be found out.
-  choose("from", asked.source ?? (known.length === 1 ? known[0].code : "auto"));
-  fillTargets(asked.target);
+  const possible = choosePair(asked.source ?? (known.length === 1 ? known[0].code : "auto"), asked.target);
   openTab(asked.inside ? "inside" : "wordings");
   glossary.draw();
   // What somebody typed while the page was coming is not lost.
   source.value ||= asked.q ?? "";
   translate({ now: true });
+  if (shared() && !possible) refuse(asked.source, asked.target);
 }
 
 /** Asks until the server answers; a page that was opened too early mends itself. */

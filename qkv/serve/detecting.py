@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 _ENOUGH = 2000
 """Characters: more of a text would not change what language it is in."""
+_LEAST = 1e-4
+"""A text whose languages here are less likely than this, all together, is in another: even short ones have 0.01."""
 
 
 class Detected(NamedTuple):
@@ -25,11 +27,15 @@ class Detector:
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
         known = {*self._identifier.nb_classes}
         self._known = {base: code for code in reversed(languages) if (base := code.partition("-")[0]) in known}
-        if self._known:
-            self._identifier.set_languages([*self._known])
 
     def ranked(self, text: str) -> list[Detected]:
-        """The languages that a text may be in, likeliest first; those that nobody can tell are last."""
+        """The languages that a text may be in, likeliest first; those that nobody can tell are last.
+
+        It is one of them, as a rule, and their confidences sum to 1; where it is plainly in another, to almost nothing.
+        """
         ranked = self._identifier.rank(text[:_ENOUGH]) if self._known else []
-        found = [Detected(self._known[str(code)], float(share)) for code, share in ranked]
+        shares = {str(code): float(share) for code, share in ranked if code in self._known}
+        whole = sum(shares.values())
+        whole = whole if whole >= _LEAST else 1
+        found = [Detected(self._known[code], share / whole) for code, share in shares.items()]
         return found + [Detected(code, 0.0) for code in self._languages if code not in {one.language for one in found}]

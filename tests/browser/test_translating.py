@@ -97,6 +97,17 @@ def test_history_and_links_stay_in_the_browser(page: Page, context: BrowserConte
     assert page.evaluate("localStorage.getItem('qkv.history')") == "[]"
 
 
+def test_a_link_of_languages_that_are_not_here_says_so(page: Page) -> None:
+    page.goto("about:blank")
+    page.goto("/#from=xx&to=fr&q=basa")
+    expect(page.get_by_role("alert")).to_contain_text("This server has no model from xx to French")
+    page.evaluate("location.hash = 'from=en&to=de&q=koti'")
+    expect(page.get_by_role("alert")).to_contain_text("no model from English to de")
+    page.evaluate("location.hash = 'q=basa'")
+    expect(page.locator("#target")).to_have_text("asab")
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
 def test_the_request_is_shown_as_it_can_be_sent(page: Page, served: Served) -> None:
     translate(page, "basa koti", "itok asab")
     page.get_by_role("tab", name="Request").click()
@@ -148,6 +159,20 @@ def test_the_language_is_found_out(page: Page) -> None:
     page.get_by_label("Translate from").select_option("auto")
     page.get_by_label("Text to translate").fill("Everybody wants to know where the children are.")
     expect(page.get_by_label("Translate from").locator("option").first).to_have_text(re.compile("English · detected"))
+
+
+def test_a_language_that_the_server_does_not_know_is_not_called_found(page: Page) -> None:
+    page.get_by_label("Translate from").select_option("auto")
+    page.get_by_label("Text to translate").fill("مرحبا بالعالم، كيف حالك اليوم؟")
+    expect(page.get_by_label("Translate from").locator("option").first).to_have_text("English · though unlikely")
+
+
+def test_what_was_not_translated_cannot_be_looked_into(page: Page) -> None:
+    page.get_by_label("Translate from").select_option("auto")
+    page.get_by_label("Text to translate").fill("Le chat dort sur le canapé de la maison.")
+    expect(page.get_by_label("Translate from").locator("option").first).to_have_text("Already French")
+    page.get_by_role("tab", name="Look inside").click()
+    expect(page.locator("#inside-hint")).to_have_text("There is no translation to look into.")
 
 
 def test_looking_inside_draws_the_sentence_and_a_link_leads_back_to_it(page: Page) -> None:

@@ -130,3 +130,13 @@ def test_a_language_that_nobody_can_tell_is_the_last_guess() -> None:
     ranked = Detector(["xx", "en", "pt-BR"]).ranked("Where are all the children today?")
     assert [one.language for one in ranked] == ["en", "pt-BR", "xx"]
     assert Detector(["xx", "yy"]).ranked("a")[0] == ("xx", 0.0)
+
+
+@pytest.mark.parametrize("text", ["Hello.", "12345", "Das ist ein Haus.", "Bonjour", "The street was too wide."])
+def test_short_texts_are_in_one_of_the_languages(text: str) -> None:
+    assert sum(one.confidence for one in Detector(["en", "de", "fr"]).ranked(text)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("text", ["مرحبا بالعالم، كيف حالك اليوم؟", "Me gustaría comprar una casa nueva, ¿y tú?"])
+def test_nobody_is_sure_of_a_text_in_none_of_the_languages(text: str) -> None:
+    assert Detector(["en", "de", "fr"]).ranked(text)[0].confidence < 0.001
