@@ -47,7 +47,7 @@ export function matrixPicture({chosen, moved}) {
     if (given?.matrix !== next.matrix || String(drawnIn) !== String(ink)) draw(next, ink);
     given = next;
     point(given.query, given.key);
-    if (document.activeElement === scene) bringIntoView();
+    bringIntoView();
   }
 
   function draw(next, ink) {

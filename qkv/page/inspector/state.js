@@ -67,6 +67,9 @@ const allowed = {
 /** The nearest state that this inspection has: a link may come from a longer sentence or a larger model. */
 function settled(data, wanted) {
   const state = {...wanted};
+  // An address may say anything.
+  for (const key of ["layer", "head", "query", "key"])
+    if (!Number.isInteger(state[key]) && !(key === "head" && Object.hasOwn(summaries, state[key]))) state[key] = undefined;
   for (const [key, values] of Object.entries(allowed)) if (!values.includes(state[key])) state[key] = values[0];
   const {use} = state;
   const within = (value, count, otherwise) => (Number.isInteger(value) ? Math.min(value, count - 1) : otherwise);

@@ -56,14 +56,20 @@ def test_a_hundred_tokens_of_six_layers_stay_usable(page: Page) -> None:
     text = " ".join(f"word{at}" if at % 3 else "understanding" for at in range(74))
     long = inspection(text, text, layers=6, heads=8, key_width=4, vectors=False)
     assert len(long["source"]["tokens"]) >= 100
-    show(page, long, at="i.as=matrix&i.unit=tokens&i.query=0")
+    beyond = """() => {
+      const [one, all] = [".cell", ".matrix"].map((name) => document.querySelector(name).getBoundingClientRect());
+      return Math.max(one.bottom - all.bottom, one.right - all.right, all.left - one.left, all.top - one.top);
+    }"""
+    # What a link names is seen at once, and what keys choose, too.
+    show(page, long, at="i.as=matrix&i.unit=tokens&i.query=90&i.key=80")
+    assert page.evaluate(beyond) <= 1
     page.get_by_role("application").focus()
-    page.keyboard.press("End")
-    inside = page.evaluate("""() => {
-      const [cell, scene] = [".cell", ".matrix"].map((name) => document.querySelector(name).getBoundingClientRect());
-      return [cell.bottom - scene.bottom, cell.right - scene.right, scene.left - cell.left, scene.top - cell.top];
-    }""")
-    assert max(inside) <= 1, inside
+    page.keyboard.press("Home")
+    assert page.evaluate(beyond) <= 1
+    # However long the picture is, what is said of it stays on the screen.
+    show(page, long, at="i.as=lines&i.unit=tokens&i.query=0")
+    page.evaluate("document.querySelector('.lines').scrollIntoView()")
+    assert page.locator(".status").evaluate("(one) => one.getBoundingClientRect().bottom <= innerHeight")
     for view in VIEWS[:-1]:
         page.locator(f"#inspector-tab-{view}").click()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view

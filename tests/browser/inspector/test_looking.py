@@ -103,6 +103,8 @@ def test_what_is_looked_at_is_in_the_address(page: Page, tired: dict[str, Any]) 
 def test_an_address_of_a_longer_sentence_shows_the_nearest(page: Page, tired: dict[str, Any]) -> None:
     show(page, tired, at="i.use=cross&i.layer=40&i.head=90&i.query=900&i.key=900&i.view=nothing&i.as=else")
     assert "</s> looks at </s>" in status(page)
+    show(page, tired, at="i.use=%3Cscript%3E&i.layer=-1&i.head=toString&i.query=it&i.key=1e9&i.unit=")
+    assert status(page).startswith("it looks at ")
 
 
 def test_text_from_right_to_left_has_its_columns_so(page: Page) -> None:
