@@ -71,7 +71,10 @@ class Watched:
             return
         try:
             if self._sentence is None and self._sample() is None:
-                self._problem = "There are no samples in the log of this run yet; or name a sentence by --sentence."
+                of = "" if self._languages is None else " from {} to {}".format(*self._languages)
+                self._problem = (
+                    f"There are no samples{of} in the log of this run; wait, or name a sentence by --sentence."
+                )
                 return
             self._looked_at, self._problem = places, None
             translator = self._translator()

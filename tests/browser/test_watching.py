@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from qkv import pages
 from qkv.watching.run import Watched
 from qkv.watching.server import WatchServer
 from tests.toy import Command
@@ -57,6 +58,17 @@ def test_a_saved_page_shows_curves_samples_and_attention(
         assert judge(page) == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_samples_of_several_directions_say_which_they_are_of(page: Page, toy_run: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "run.html"
+    told = Watched(toy_run).told()
+    ways = [("en", "fr"), ("fr", "en"), ("en", "de")]
+    for sample, (source, target) in zip(told["samples"][-1]["sentences"], ways, strict=True):
+        sample |= {"from": source, "to": target}
+    saved.write_text(pages.page(pages.FOLDER / "watch", "run", told))
+    page.goto(saved.as_uri())
+    assert [page.get_by_role("cell", name=f"{source} → {target}").count() for source, target in ways] == [1, 1, 1]
 
 
 def test_a_live_page_grows_with_the_run_and_says_when_nobody_answers(page: Page, toy_run: Path, tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from qkv import Translator
+from qkv.training import train
 from qkv.watching.run import Watched
 from tests.serve.served import eventually
-from tests.toy import Command, held_out, reports
+from tests.toy import QUICK, Command, held_out, pairs, reports, write_tsv
 
 TEXT, _ = held_out()[0]
 
@@ -27,6 +28,16 @@ TEXT, _ = held_out()[0]
 def run(toy_run: Path, tmp_path: Path) -> Path:
     """A copy of the toy run, which may be changed."""
     return Path(shutil.copytree(toy_run, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that goes both ways."""
+    folder = tmp_path_factory.mktemp("several")
+    file = write_tsv(folder / "both.en-de.tsv", pairs(80))
+    config = QUICK.with_changes(text={"vocabulary": 340, "directions": "en-de,de-en"})
+    train([file], folder / "run", config)
+    return folder / "run"
 
 
 def told(run: Path, **how: Any) -> dict[str, Any]:
@@ -129,6 +140,23 @@ def test_a_log_without_samples_asks_for_a_sentence(run: Path) -> None:
     kept = [{name: value for name, value in line.items() if name != "samples"} for line in lines]
     (run / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
     assert "--sentence" in told(run)["problem"]
+
+
+def test_a_run_of_several_directions_is_watched_in_the_one_that_is_asked_for(several: Path) -> None:
+    samples = reports(several, "validation")[0]["samples"]
+    assert {(one["from"], one["to"]) for one in samples} == {("en", "de"), ("de", "en")}
+    for languages in (("en", "de"), ("de", "en")):
+        shown = told(several, languages=languages)
+        sample = next(one for one in samples if (one["from"], one["to"]) == languages)
+        assert (shown["problem"], shown["attention"]["texts"]) == (None, [sample["source"], sample["reference"]])
+        # The tag that asks for a language is looked at, too.
+        assert shown["attention"]["source"][0] == f"<to:{languages[1]}>"
+    assert told(several)["attention"]["texts"][0] == samples[0]["source"]
+    assert told(several, sentence=TEXT, languages=("de", "en"))["attention"]["texts"][0] == TEXT
+
+
+def test_a_direction_without_samples_asks_for_a_sentence(several: Path) -> None:
+    assert "no samples from en to it" in told(several, languages=("en", "it"))["problem"]
 
 
 def test_a_page_is_written_and_nothing_in_the_run(command: Command, run: Path, tmp_path: Path) -> None:

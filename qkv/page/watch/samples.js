@@ -10,10 +10,19 @@ export function samplesPart() {
 
   function show(at) {
     const text = (words) => html("td", {dir: "auto"}, words);
-    const lines = samples[at].sentences.map((one) =>
-      line([html("th", {scope: "row", dir: "auto"}, one.source), text(one.text), text(one.reference)]),
+    const {sentences} = samples[at];
+    // A run of several directions says which each is of.
+    const several = sentences.some(({from}) => from);
+    const lines = sentences.map((one) =>
+      line([
+        html("th", {scope: "row", dir: "auto"}, one.source),
+        ...(several ? [html("td", {class: "quiet"}, `${one.from} → ${one.to}`)] : []),
+        text(one.text),
+        text(one.reference),
+      ]),
     );
-    place.replaceChildren(scrolled("Samples", table(["sentence", "translation", "as a person said it"], lines)));
+    const names = ["sentence", ...(several ? ["direction"] : []), "translation", "as a person said it"];
+    place.replaceChildren(scrolled("Samples", table(names, lines)));
   }
 
   return {
