@@ -1,4 +1,5 @@
 /** The view of attention itself: the grid of heads, and the chosen one as lines or as a matrix. */
+import {anywhereButtons} from "./anywhere.js";
 import {headControls} from "./controls.js";
 import {choice, html, line, scrolled, table, word} from "./elements.js";
 import {headGrid, named} from "./grid.js";
@@ -39,6 +40,7 @@ export function attentionView(context) {
     (value) => store.set({unit: value}),
   );
   const grid = headGrid(context);
+  const anywhere = anywhereButtons(context);
   const says = html("p", {class: "says"});
   const status = html("p", {class: "status", "aria-live": "polite"});
   const inWords = html(
@@ -55,6 +57,7 @@ export function attentionView(context) {
     {type: "button", class: "plain", on: {click: () => store.set({view: "equation"})}},
     "Work it out step by step",
   );
+  const under = html("div", {class: "under"}, status, workOut);
   const title = html("h2", {});
   const element = html(
     "div",
@@ -68,8 +71,9 @@ export function attentionView(context) {
         {class: "main", "aria-label": "Chosen head"},
         title,
         says,
+        anywhere.element,
         stage,
-        html("div", {class: "under"}, status, workOut),
+        under,
         html(
           "p",
           {class: "quiet keys"},
@@ -108,11 +112,14 @@ export function attentionView(context) {
     as.update(state.as);
     unit.update(state.unit);
     grid.update(state);
+    anywhere.update(state, now.query);
     title.textContent = `${uses[state.use].long}: ${name.toLowerCase()}`;
     says.textContent = [uses[state.use].says, summaries[state.head]?.says].filter(Boolean).join(" ");
     const picture = pictures[state.as];
     if (stage.firstElementChild !== picture.element) stage.replaceChildren(picture.element);
     picture.update({...now, label: `${uses[state.use].long}, ${name}. Arrow keys choose who looks and at whom.`});
+    // Below a picture that is longer than a screen, nobody would see it.
+    under.classList.toggle("long", Math.max(now.queries.length, now.keys.length) > 25);
     const weight = now.matrix.values[now.query * now.matrix.columns + now.key];
     status.replaceChildren(
       word(now.queries[now.query].text),

@@ -156,3 +156,22 @@ def test_a_second_sentence_can_be_typed(page: Page, tired: dict[str, Any], wide:
     typed.fill(wide["source"]["text"])
     page.get_by_role("button", name="Compare").click()
     assert page.locator(".written").inner_text() == "es / sie"
+
+
+def test_the_heads_that_look_most_at_each_word_are_offered(page: Page, tired: dict[str, Any]) -> None:
+    show(page, tired, at="i.use=encoder&i.unit=words")
+    words = tired["source"]["words"]
+    it = next(at for at, word in enumerate(words) if word["text"] == "it")
+    looks = unpacked(tired["attention"]["encoder"])[:, :, slice(*words[it]["tokens"])].mean(2)
+    shares = np.stack([looks[..., slice(*word["tokens"])].sum(-1) for word in words], -1)
+    shares[..., it] = 0
+    best = sorted(range(len(words)), key=lambda at: -shares[..., at].max())[:4]
+    offered = page.get_by_role("group", name="What it looks at in any head").get_by_role("button")
+    for place, at in enumerate(best):
+        layer, head = np.unravel_index(shares[..., at].argmax(), shares.shape[:2])
+        told = f"{words[at]['text']} {shown(float(shares[..., at].max()))} layer {layer + 1}, head {head + 1}"
+        assert plain(offered.nth(place).inner_text()) == told
+    offered.nth(1).click()
+    assert status(page).startswith(
+        f"it looks at {words[best[1]]['text']} with {shown(float(shares[..., best[1]].max()))}"
+    )
