@@ -87,6 +87,8 @@ class Inspection:
     """None where the translation was not found by a beam."""
     alignment: list[list[int]]
     """For each word of the target, the words of the source that it came from."""
+    positions_KD: Floats | None
+    """What the model learned to add to the first tokens, by position; None where it learned nothing of the kind."""
 
     @cached_property
     def weights(self) -> dict[Use, Floats]:
@@ -122,6 +124,7 @@ class Inspection:
             "read": {"tokens": [{"text": text} for text in self.read]},
             "attention": {use: _packed(weight_LHWK) for use, weight_LHWK in self.weights.items()},
             "vectors": self._vectors(most_vectors),
+            "positions": None if self.positions_KD is None else _packed(self.positions_KD),
             "probabilities": [
                 {
                     "probability": round(one.probability, _DIGITS),

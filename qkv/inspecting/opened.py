@@ -12,6 +12,7 @@ import numpy as np
 from qkv.config import ModelConfig
 from qkv.engines.shortlist import Shortlist
 from qkv.inspecting.inspection import Inspection, ModelCard, Other, Searched, Written
+from qkv.inspecting.parts import LEARNED_POSITIONS
 from qkv.inspecting.sides import aligned_words, side
 from qkv.inspecting.transformer import Transformer
 from qkv.inspecting.weights import Weights, read_checkpoint, read_exported
@@ -21,6 +22,8 @@ from qkv.text.subwords import Tokenizer
 
 _OTHERS = 9
 """Tokens that are named beside the one that was written."""
+_POSITIONS = 24
+"""Learned positions that are shown at least: those of a short sentence alone would show no pattern."""
 _SHORTENED = (
     "The search chose from a shortlist of the vocabulary, and the probabilities are of all of it: a little lower."
 )
@@ -94,6 +97,7 @@ class Opened:
             tuple(self._probabilities(inside.log_probability_WV, came.written)),
             came.search,
             aligned_words(came.alignment, source, target),
+            _learned_positions(weights, len(came.source)),
         )
 
     def _card(self, precision: str, note: str | None) -> ModelCard:
@@ -122,3 +126,8 @@ class Opened:
             ]
             found.append(Written(float(np.exp(log_probability_V[token])), tuple(others)))
         return found
+
+
+def _learned_positions(weights: Weights, tokens: int) -> Floats | None:
+    positions_KD = weights.arrays.get(LEARNED_POSITIONS)
+    return None if positions_KD is None else positions_KD[: max(tokens, _POSITIONS)]

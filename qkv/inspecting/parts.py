@@ -11,6 +11,7 @@ import numpy as np
 from qkv.search.engine import Floats
 
 LONGEST_WAVE = 10_000.0
+LEARNED_POSITIONS = "inputs.positions.weight_KD"
 _LAYER_EPSILON = 1e-5
 _RMS_EPSILON = 1e-6
 _LARGEST, _LARGEST_UNSIGNED = 127, 255
@@ -92,7 +93,7 @@ def still(x_HWE: Floats) -> Floats:
 
 POSITIONS: dict[str, Callable[[Arrays, int, int], Floats]] = {
     "sinusoidal": sinusoids,
-    "learned": lambda arrays, count, _width: arrays["inputs.positions.weight_KD"][:count],
+    "learned": lambda arrays, count, _width: arrays[LEARNED_POSITIONS][:count],
     "rotary": lambda _arrays, count, width: np.zeros((count, width), np.float32),
 }
 """What is added to the embeddings."""

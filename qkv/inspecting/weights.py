@@ -12,6 +12,7 @@ from qkv.config import ModelConfig
 from qkv.engines.arrays import load_array
 from qkv.errors import CheckpointError
 from qkv.inspecting.graphs import Read, read_graph
+from qkv.inspecting.parts import LEARNED_POSITIONS
 from qkv.manifest import read_manifest, verified
 from qkv.search.engine import Floats
 
@@ -93,7 +94,7 @@ class _Order:
     def positions(self) -> dict[str, Floats]:
         """The vectors of positions, where they were learned."""
         found = (self._constants[name] for name in self._gathered if name in self._constants)
-        return dict(zip(["inputs.positions.weight_KD"], found, strict=False))
+        return dict(zip([LEARNED_POSITIONS], found, strict=False))
 
     def block(self, block: str, *, crosses: bool) -> dict[str, Floats]:
         attention, cross, network = (

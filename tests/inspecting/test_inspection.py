@@ -14,9 +14,12 @@ from qkv import Translator
 from qkv.errors import ConfigError
 from qkv.export import export
 from qkv.inspecting.inspection import USES, Inspection
+from qkv.inspecting.opened import Came, Opened
 from qkv.inspecting.sides import side
 from qkv.text.subwords import Tokenizer
 from qkv.translate import Mbr, Relay, Sampling
+from tests.engines.exporting import exported
+from tests.models.families import END, FAMILIES, small_model
 from tests.toy import held_out
 
 TEXT, _ = held_out()[0]
@@ -185,3 +188,17 @@ def test_a_right_to_left_model_shows_what_it_wrote_in_the_order_of_writing(toy_d
     for word in shown.words:
         pieces = [token.text for token in shown.tokens[word.first : word.behind]]
         assert "".join(pieces[::-1]).replace("▁", "") == word.text
+
+
+@pytest.mark.parametrize("family", ["learned", "paper"])
+def test_learned_positions_are_told(family: str, toy_data: Path, tmp_path: Path) -> None:
+    model = small_model(family)
+    exported(tmp_path, model, "float32")
+    opened = Opened.exported(tmp_path, FAMILIES[family], Tokenizer.load(toy_data / "tokenizer.model"))
+    told = opened.inspect(Came([9, 5, END], [7, END], False, (None, None), None, None, None)).as_json()["positions"]
+    if family == "paper":
+        assert told is None
+    else:
+        # More than there are tokens, so that a pattern can be seen.
+        expected = model.state_dict()["inputs.positions.weight_KD"][:24]
+        np.testing.assert_allclose(unpacked(told), expected, atol=1e-3)

@@ -3,7 +3,7 @@ import {barChart} from "./bars.js";
 import {headControls} from "./controls.js";
 import {html, svg, visible, word} from "./elements.js";
 import {named} from "./grid.js";
-import {angle, decimal, filled, percent} from "./numbers.js";
+import {angle, decimal, dot, filled, percent, row, tensor} from "./numbers.js";
 import {chartWidth, colour, paintSigned} from "./paint.js";
 import {uses} from "./readings.js";
 
@@ -30,7 +30,7 @@ export function positionsView(context) {
   const kind = kinds[model.positions];
   const controls = headControls(context, true);
   const far = html("section", {class: "step"});
-  const pattern = kind ? patterns(kind, kind.width(model), source.tokens) : learned();
+  const pattern = kind ? patterns(kind, kind.width(model), source.tokens) : learned(data.inspection);
   const element = html(
     "div",
     {class: "positions"},
@@ -103,21 +103,10 @@ function patterns(kind, width, tokens) {
 
   for (const each of [position, pair]) each.input.addEventListener("input", show);
   show();
-  const element = html(
-    "section",
-    {class: "step"},
-    html("h2", {}, "Positions"),
+  const element = section(
+    "Positions",
     html("p", {}, kind.says),
-    html(
-      "figure",
-      {class: "chart"},
-      canvas,
-      html(
-        "figcaption",
-        {},
-        `Row: position 0 to ${count - 1}. Column: dimension 1 to ${width}. Accent: above zero, grey: below.`,
-      ),
-    ),
+    html("figure", {class: "chart"}, canvas, html("figcaption", {}, axes(count, width))),
     html("div", {class: "toolbar"}, position.element, pair.element),
     says,
     charts,
@@ -125,24 +114,66 @@ function patterns(kind, width, tokens) {
   return {element, repaint};
 }
 
-function learned() {
+/** The vectors themselves; files of older exports do not carry them. */
+function learned({positions, source: {tokens}}) {
+  const says =
+    "This model learned a vector for each position. It is added to the token's embedding; what the heads make of it is seen below.";
+  const vectors = positions && tensor(positions).matrix();
+  if (!vectors) return {repaint() {}, element: section("Learned positions", html("p", {}, says))};
+  const {rows, columns, values} = vectors;
+  const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+  const shades = filled(rows, columns, (at, dimension) => values[at * columns + dimension] / largest);
+  const canvas = html("canvas", {
+    class: "pattern",
+    role: "img",
+    "aria-label": `Learned vectors of ${rows} positions, a row each, in ${columns} dimensions, a column each`,
+  });
+  const position = range("Position", Math.min(rows, tokens.length) - 1, Math.min(3, tokens.length - 1));
+  const said = html("p", {class: "result", "aria-live": "polite"});
+  const charts = html("div", {class: "charts"});
+  const length = (at) => Math.hypot(...row(vectors, at)) || 1;
+
+  function show() {
+    const at = position.value();
+    const alike = (other) => dot(row(vectors, at), row(vectors, other)) / (length(at) * length(other));
+    const nearest = Array.from({length: rows}, (_, other) => other)
+      .filter((other) => other !== at)
+      .sort((one, other) => alike(other) - alike(one))[0];
+    said.replaceChildren(
+      word(visible(tokens[at].text)),
+      `  position ${at}: most like position ${nearest}, cosine ${decimal(alike(nearest))}`,
+    );
+    charts.replaceChildren(
+      curve("Cosine of this position's vector with each other's", rows, at, [(x) => alike(Math.round(x))], 1),
+    );
+  }
+
+  position.input.addEventListener("input", show);
+  show();
   return {
-    repaint() {},
-    element: html(
-      "section",
-      {class: "step"},
-      html("h2", {}, "Learned positions"),
-      html(
-        "p",
-        {},
-        "This model learned a vector for each position. It is added to the token's embedding; what the heads make of it is seen below.",
-      ),
+    repaint: () => paintSigned(canvas, shades, colour(canvas), colour(canvas, "outlineColor")),
+    element: section(
+      "Learned positions",
+      html("p", {}, says),
+      html("figure", {class: "chart"}, canvas, html("figcaption", {}, axes(rows, columns))),
+      html("div", {class: "toolbar"}, position.element),
+      said,
+      charts,
     ),
   };
 }
 
+function section(title, ...children) {
+  return html("section", {class: "step"}, html("h2", {}, title), children);
+}
+
+function axes(rows, columns) {
+  return `Row: position 0 to ${rows - 1}. Column: dimension 1 to ${columns}. Accent: above zero, grey: below.`;
+}
+
 function range(label, max, value) {
-  const shown = html("output", {}, value);
+  // No output: a label would be that one's, and not the slider's.
+  const shown = html("span", {}, value);
   const input = html("input", {
     type: "range",
     min: 0,

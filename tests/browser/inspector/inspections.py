@@ -56,6 +56,7 @@ def inspection(
             "weights": "float32",
             "note": None,
         },
+        "positions": None,
         "from": "en",
         "to": "de",
         "source": given,

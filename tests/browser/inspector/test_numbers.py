@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tests.browser.inspector.inspections import TIRED, inspection, unpacked, weights
+from tests.browser.inspector.inspections import TIRED, inspection, packed, unpacked, weights
 from tests.browser.inspector.mounted import plain, show, shown, status
 
 if TYPE_CHECKING:
@@ -77,6 +77,21 @@ def test_vectors_of_a_long_sentence_are_asked_for(page: Page, tired: dict[str, A
     show(page, bare, at="i.view=equation&i.use=encoder&i.query=5&i.key=3", heads={"encoder": parts})
     query, key = (unpacked(tired["vectors"]["encoder"][name])[0, 0] for name in ("q", "k"))
     assert plain(page.locator(".result").first.inner_text()) == f"q · k = {float(query[5] @ key[3]):.2f}"
+
+
+def test_learned_positions_show_which_are_alike(page: Page, tired: dict[str, Any]) -> None:
+    vectors = np.eye(24, 12, dtype=np.float32) + 0.1
+    vectors[7] = vectors[3] + [0.01] * 12
+    learned = {**tired, "model": {**tired["model"], "positions": "learned"}, "positions": packed(vectors)}
+    show(page, learned, at="i.view=positions&i.use=encoder")
+    page.get_by_role("slider", name="Position").fill("3")
+    cosine = vectors[3] @ vectors[7] / np.linalg.norm(vectors[3]) / np.linalg.norm(vectors[7])
+    said = plain(page.locator(".positions .result").inner_text())
+    assert f"position 3: most like position 7, cosine {cosine:.2f}" in said
+    assert page.get_by_role("img", name="Learned vectors of 24 positions").is_visible()
+    # A file of an older export has none.
+    show(page, {**learned, "positions": None}, at="i.view=positions&i.use=encoder")
+    assert page.get_by_role("heading", name="Learned positions").is_visible()
 
 
 def test_two_sentences_show_what_changes_for_it(page: Page, tired: dict[str, Any], wide: dict[str, Any]) -> None:
