@@ -20,7 +20,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[Message, Receive, Send], Awaitable[None]]
 
-_WORK = {"/translate", "/translate_file", "/stream", "/v2/translate", "/v2/document", "/language/translate/v2"}
+_WORK = {"/translate", "/translate_file", "/stream", "/explain", "/inspect", "/v2/translate", "/v2/document",
+         "/language/translate/v2"}  # fmt: skip
 """Addresses behind which work is done; those of the Open Inference Protocol end alike."""
 _INFER = "/infer"
 

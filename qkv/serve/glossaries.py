@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from qkv.serve.languages import Direction
 from qkv.serve.refusals import Refusal
 from qkv.serve.state import State
+from qkv.serve.telling import LOG
 from qkv.text.cleaning import normalise
 
 _MOST = 1000
@@ -42,7 +44,7 @@ class Glossaries:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._kept = {kept.number: kept for kept in map(Kept.from_json, state.glossaries())}
+        self._kept = {kept.number: kept for kept in _readable(state.glossaries())}
 
     def add(self, owner: str, name: str, direction: Direction, entries: dict[str, str]) -> Kept:
         if len(self._kept) >= _MOST:
@@ -70,6 +72,15 @@ class Glossaries:
         kept = self.get(owner, number)
         self._state.drop_glossary(kept.number)
         self._kept.pop(kept.number, None)
+
+
+def _readable(written: list[Any]) -> Iterator[Kept]:
+    """Those that are glossaries; the others are told of, and are no reason not to serve."""
+    for one in written:
+        try:
+            yield Kept.from_json(one)
+        except (KeyError, TypeError, ValueError) as error:
+            LOG.error("a glossary that was kept cannot be read, and is left out: %r", error)
 
 
 def read_entries(text: str, separator: str) -> dict[str, str]:

@@ -90,11 +90,12 @@ class Keys:
         """What each has used, by its name."""
         return {one.name: {"month": one.month, "characters": one.characters} for one in self._everybody()}
 
-    def remember(self, usage: dict[str, dict[str, Any]]) -> None:
-        """Goes on from what was used before."""
+    def remember(self, usage: Any) -> None:
+        """Goes on from what was used before; what makes no sense counts as nothing."""
         for one in self._everybody():
-            if one.name in usage:
-                one.month, one.characters = usage[one.name]["month"], usage[one.name]["characters"]
+            match usage:
+                case {one.name: {"month": str(month), "characters": int(characters)}}:
+                    one.month, one.characters = month, characters
 
     def _everybody(self) -> list[Account]:
         return self._accounts if self.required else [self.anybody]

@@ -38,7 +38,7 @@ def serve(settings: Settings) -> None:
     begin_telling(settings)
     keys = Keys.load(Path(settings.keys)) if settings.keys else Keys()
     state = State(Path(settings.state) if settings.state else None)
-    keys.remember(state.usage() or {})
+    keys.remember(state.usage())
     _allow_files(settings.connections)
     with _listener(settings) as listener:
         number = asyncio.run(_served(settings, keys, state, listener))

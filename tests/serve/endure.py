@@ -16,6 +16,7 @@ from pathlib import Path
 from tests import toy
 from tests.serve.served import Served, serving
 
+# The others want a server that refuses what it was not told of; clients send nulls, forms with GET, and much besides.
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 _EXAMPLES = 350
 """Of each address: more than 10,000 in all."""

@@ -106,11 +106,13 @@ def test_glossaries_and_usage_outlive_the_server(exported: Path, tmp_path: Path)
         assert served.post("/v2/translate", {"text": ["basa koti"], "target_lang": "FR"}).status == 200
         assert served.stop() == 143
     (state / "glossaries" / "broken.json").write_text("{")
+    (state / "glossaries" / "other.json").write_text('{"number": 3}')
     with serving(exported, "--state", str(state)) as served:
         assert [one["glossary_id"] for one in served.get("/v2/glossaries").json["glossaries"]] == [kept]
         assert served.get(f"/v2/glossaries/{kept}/entries").body == b"koti\tkitty\n"
         assert served.get("/v2/usage").json["character_count"] == len("basa koti")
         assert "broken.json cannot be read, and is left out" in served.log.read_text()
+        assert "a glossary that was kept cannot be read" in served.log.read_text()
 
 
 def test_a_month_that_is_over_counts_no_more() -> None:
@@ -118,3 +120,7 @@ def test_a_month_that_is_over_counts_no_more() -> None:
     keys.remember({"anybody": {"month": "2001-01", "characters": 7}, "somebody": {"month": "", "characters": 1}})
     assert keys.usage() == {"anybody": {"month": "2001-01", "characters": 7}}
     assert keys.anybody.used == 0
+    others: list[object] = [None, [], {"anybody": 3}, {"anybody": {"month": 1, "characters": "many"}}]
+    for nonsense in others:
+        keys.remember(nonsense)
+        assert keys.anybody.used == 0

@@ -56,7 +56,7 @@ def test_what_is_too_much_is_refused_at_once_and_health_goes_on(exported: Path) 
 
 
 def test_who_is_refused_is_not_read_first_and_keeps_the_connection(exported: Path) -> None:
-    paths = ("/translate", "/v2/translate", "/stream", "/v2/models/en-fr/infer")
+    paths = ("/translate", "/v2/translate", "/stream", "/explain", "/inspect", "/v2/models/en-fr/infer")
     with serving(exported, "--queue-tokens", "1", "--batch-tokens", "64") as served, connected(served) as busy:
         busy.sendall(posted(LONG * 5))
         assert eventually(lambda: served.metric("queued_tokens") > 0)
@@ -246,8 +246,23 @@ def test_bodies_that_are_too_large_or_lie_about_it_are_refused_unread(served: Se
         b"&".join(b"a=b" for _ in range(100_000)),
         '{{"q": "{}", "source": "en", "target": "fr"}}'.format("a" + "\u0301" * 1000).encode(),
         '{{"q": "{}", "source": "en", "target": "fr"}}'.format("👩‍👩‍👧‍👦" * 50).encode(),
+        '{{"q": "{}", "source": "en", "target": "fr"}}'.format("a" + "\u0301" * 100_000).encode(),
+        '{{"q": "{}", "source": "en", "target": "fr"}}'.format("👩‍👩‍👧‍👦" * 10_000).encode(),
     ],
-    ids=["lists", "objects", "broken", "bytes", "half", "signs", "number", "fields", "zalgo", "families"],
+    ids=[
+        "lists",
+        "objects",
+        "broken",
+        "bytes",
+        "half",
+        "signs",
+        "number",
+        "fields",
+        "zalgo",
+        "families",
+        "much zalgo",
+        "many families",
+    ],
 )
 @pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded"])
 def test_nonsense_is_never_a_fault_of_the_server(served: Served, body: bytes, kind: str) -> None:
