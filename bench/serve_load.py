@@ -29,6 +29,8 @@ CONNECTIONS = (1, 16, 64, 256)
 PEER = "libretranslate==1.9.6"
 _PLACE = Path(".venv.libretranslate")
 """Where it lies: what it needs is older than what qkv does."""
+_LONG_SOAK = 1800.0
+"""Seconds from which on memory that grows can be told from memory that was not used yet."""
 _ROUNDS = 3
 """Times that each server is asked for a row, in turns: what else the machine does meets both."""
 
@@ -162,7 +164,8 @@ async def soak(server: Server, asking: Asking, sentences: Sequence[str], seconds
     # The process that talks to clients, and the one that translates.
     for name, before, after in zip(("front", "engine"), first, server.memory(), strict=True):
         print(f"memory of the {name} {before:.1f} -> {after:.1f} MB ({(after - before) / hours:+.1f} MB/h)")
-        bars.append(at_most(f"MB an hour by which the {name} grows", (after - before) / hours, 1))
+        if seconds >= _LONG_SOAK:
+            bars.append(at_most(f"MB an hour by which the {name} grows", (after - before) / hours, 1))
     return bars
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -73,7 +71,7 @@ def application(desk: Desk, documents: Documents, keys: Keys, state: State, sett
         Route("/languages", _either(*languages), methods=["GET"]),
     ]
     origins = [origin.strip() for origin in settings.cors.split(",") if origin.strip()]
-    middleware = [Middleware(_Manners, desk=desk, seconds=settings.write_timeout)]
+    middleware = [Middleware(_Manners, desk=desk)]
     if origins:
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
@@ -99,12 +97,11 @@ def _either(azure: Endpoint, libre: Endpoint) -> Endpoint:
 
 
 class _Manners:
-    """Headers for every answer; a server that is stopping says so; who does not read is not waited for."""
+    """Headers for every answer; a server that is stopping says so."""
 
-    def __init__(self, app: Asgi, *, desk: Desk, seconds: float) -> None:
+    def __init__(self, app: Asgi, *, desk: Desk) -> None:
         self._app = app
         self._desk = desk
-        self._seconds = seconds
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -119,11 +116,6 @@ class _Manners:
                 if self._desk.stopping:
                     headers.append((b"connection", b"close"))
                 message = {**message, "headers": headers}
-            async with asyncio.timeout(self._seconds):
-                await send(message)
+            await send(message)
 
-        try:
-            await self._app(scope, receive, polite)
-        except TimeoutError:
-            # The client does not read what it asked for; without an end to the answer, the connection is closed.
-            return
+        await self._app(scope, receive, polite)

@@ -27,6 +27,7 @@ def protocol(settings: Settings) -> type[HttpToolsProtocol]:
         def __init__(self, *arguments: Any, **named: Any) -> None:
             super().__init__(*arguments, **named)
             self._head_limit: TimerHandle | None = None
+            self._write_limit: TimerHandle | None = None
             self._in_head = False
             self._head_bytes = 0
             self._is_going_on = False
@@ -91,8 +92,25 @@ def protocol(settings: Settings) -> type[HttpToolsProtocol]:
             if not self.pipeline and not self.transport.is_closing():
                 silent[self] = None
 
+        def pause_writing(self) -> None:
+            # Closing would wait until all is read.
+            self._write_limit = self.loop.call_later(settings.write_timeout, self.transport.abort)
+            super().pause_writing()
+
+        def resume_writing(self) -> None:
+            if self._write_limit is not None:
+                self._write_limit.cancel()
+            super().resume_writing()
+
+        def timeout_keep_alive_handler(self) -> None:
+            if self.transport.get_write_buffer_size():
+                self.transport.abort()
+            super().timeout_keep_alive_handler()
+
         def connection_lost(self, exc: Exception | None) -> None:
             self._forget_limit()
+            if self._write_limit is not None:
+                self._write_limit.cancel()
             silent.pop(self, None)
             super().connection_lost(exc)
 

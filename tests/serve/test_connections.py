@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import time
 from pathlib import Path
 
@@ -50,6 +51,22 @@ def test_who_sends_something_now_and_then_that_is_no_request_is_not_waited_for(e
                     while time.monotonic() - begun < 10:
                         connection.sendall(more)
                         time.sleep(0.05)
+
+
+def test_who_does_not_read_is_not_waited_for(exported: Path) -> None:
+    asked = b"GET /page/inspector/saved.html HTTP/1.1\r\nHost: x\r\n\r\n" * 120
+    with serving(exported, "--write-timeout", "0.3") as served, socket.socket() as connection:
+
+        def files() -> int:
+            return len([*Path(f"/proc/{served.process.pid}/fd").iterdir()])
+
+        before = files()
+        # What the kernel takes for it is little, so that the server has to wait.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect((served.host, served.port))
+        assert eventually(lambda: files() > before)
+        connection.sendall(asked)
+        assert eventually(lambda: files() == before)
 
 
 def test_a_head_that_is_too_large_is_told_so(served: Served) -> None:
