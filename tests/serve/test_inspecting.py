@@ -10,7 +10,7 @@ from qkv import Translator
 from qkv.serve.inspecting import inspected
 from qkv.serve.orders import Order
 from qkv.serve.settings import Settings
-from tests.serve.served import Served
+from tests.serve.served import Served, serving
 from tests.toy import held_out
 
 TEXT, _ = held_out()[0]
@@ -41,7 +41,6 @@ def test_one_heads_vectors_can_be_asked_for(served: Served) -> None:
     [
         ({"q": ""}, "this text has 0"),
         ({"q": f"{TEXT.capitalize()}. {TEXT.capitalize()}."}, "this text has 2"),
-        ({"q": " ".join([TEXT] * 80)}, "160 at most"),
         ({"q": ["a", "b"]}, "q must be one text"),
         ({"target": None}, "missing target"),
         ({"target": "xx"}, "xx"),
@@ -58,6 +57,12 @@ def test_what_cannot_be_looked_into_is_refused_in_a_sentence(
     got = served.post("/inspect", {**ASKED, **changed})
     assert got.status == 400
     assert said in got.json["error"]
+
+
+def test_a_sentence_that_is_too_long_to_be_looked_into_is_refused(exported: Path) -> None:
+    with serving(exported, "--inspected-tokens", "2") as served:
+        got = served.post("/inspect", ASKED)
+        assert (got.status, "this server takes 2 at most" in got.json["error"]) == (400, True)
 
 
 def test_nothing_is_looked_into_for_who_has_left(exported: Path) -> None:
