@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qkv.manifest import read_manifest, verified
-from qkv.translate import Catalogue
+from qkv.translate import Catalogue, terms_of, translate_document
 from tests.serve.served import running
 
 ROOT = Path(__file__).parent.parent
@@ -82,6 +82,29 @@ def test_it_tells_which_words_came_from_which(catalogue: Catalogue, target: str,
     assert found.alignment is not None
     assert links <= {*found.alignment.in_words().split()}
     assert len({link.target for link in found.alignment.links}) >= 0.9 * len(found.alignment.target)
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "words"),
+    [
+        ("fr", "A cup of tea for {name}.", ("tasse", "thé", "{name}")),
+        ("de", "A cup of tea for {name}.", ("Tasse", "Tee", "{name}")),
+        ("fr", "Send %s to {name} and %d others.", ("Envoyez", "%s", "{name}", "%d", "autres")),
+    ],
+)
+def test_what_is_kept_takes_nothing_of_the_sentence_away(
+    catalogue: Catalogue, target: str, text: str, words: tuple[str, ...]
+) -> None:
+    (found,) = catalogue.translator("en", target).translate([text], terms=[terms_of(text, keep=["placeholders"])])
+    for word in words:
+        assert word in found.text, found.text
+
+
+def test_tags_around_sentences_stay_around_them(catalogue: Catalogue) -> None:
+    text = "<p><b>The first sentence is bold.</b> The second one is not. <i>Here it is done.</i></p>"
+    found = translate_document(catalogue.translator("en", "fr"), text, tags=True)
+    first, second, third = (one.text for one in found.translations)
+    assert found.text == f"<p><b>{first}</b> {second} <i>{third}</i></p>"
 
 
 def test_the_command_line_uses_it_by_itself() -> None:

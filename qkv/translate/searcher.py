@@ -26,8 +26,9 @@ from qkv.translate.options import Controls
 from qkv.translate.translation import Translation
 from qkv.translate.wording import Wording
 
-_LEAST_BEAM_FOR_TERMS = 4
-"""A narrower one would write all terms at the very beginning, before it is too late."""
+_LEAST_BEAM_FOR_TERMS = 8
+"""In a narrower one, hypotheses that are in the middle of their terms leave no place for those that go on with the
+sentence first: terms would come at the very beginning, and nothing behind them."""
 _NEW_WORDS = 4
 """How many tokens to look at for one that begins a word."""
 AT_ONCE = 16_384
