@@ -52,9 +52,11 @@ class Cooccurrence:
         dice: npt.NDArray[np.float64] = 2 * together / np.maximum(alone, 1)
         return dice
 
-    def likely(self, count: int, *, missing: int) -> Numbers:
-        """For every subword of the source a row of those that belong to it most, best first; then those missing."""
-        source, target = self._key // self._vocabulary, self._key % self._vocabulary
+    def likely(self, count: int, *, missing: int, without: Numbers) -> Numbers:
+        """For every subword of the source a row of those that belong to it most, best first, `without` some of them;
+        then those missing."""
+        key = self._key[~np.isin(self._key % self._vocabulary, without)]
+        source, target = key // self._vocabulary, key % self._vocabulary
         order = np.lexsort((-self.dice(source, target), source))
         source, target = source[order], target[order]
         rank = np.arange(len(source)) - np.searchsorted(source, source)

@@ -10,7 +10,9 @@ from qkv.data.cooccurrence import Cooccurrence
 from qkv.data.corpus import Corpus
 from qkv.engines.shortlist import Shortlist
 
-_LIKELY = 64
+_LIKELY = 32
+"""Places for what is not frequent: of what a model wrote, 64 would miss 0.13 of a hundred subwords instead of 0.14, and
+translate 4 % slower."""
 _FREQUENT_SHARE = 0.45
 """Of the vocabulary, what may always come. A thousand of 37,000 lost 0.7 BLEU on text from elsewhere than the training
 data, and a third still 0.12; these multiply quickly, as they are constants of a graph."""
@@ -32,7 +34,8 @@ def learn_shortlist(
     likely: int | None = None,
     frequent: int | None = None,
 ) -> Shortlist:
-    """The `likely` most likely translations of every subword, and the `frequent` most frequent subwords of targets.
+    """The `frequent` most frequent subwords of targets, and of all others the `likely` most likely translations of
+    every subword.
 
     The end may be written whatever the source says. Where sources begin with tags of languages, each tag has a table.
     """
@@ -45,7 +48,12 @@ def learn_shortlist(
     most = [np.union1d(known.frequent(frequent), [end]) for known in tables]
     longest = max(map(len, most))
     return Shortlist(
-        np.stack([known.likely(likely, missing=end).astype(dtype) for known in tables]),
+        np.stack(
+            [
+                known.likely(likely, missing=end, without=some).astype(dtype)
+                for known, some in zip(tables, most, strict=True)
+            ]
+        ),
         np.stack([np.pad(some, (0, longest - len(some)), constant_values=end) for some in most]),
         tuple(tags),
     )

@@ -31,6 +31,13 @@ def test_the_likeliest_translation_comes_first(tmp_path: Path) -> None:
     assert found.likely[0, 50].tolist() == [END] * 3
 
 
+def test_what_may_always_come_takes_no_places(tmp_path: Path) -> None:
+    """A 5 stands beside every word, so among the likely it would be in every row."""
+    found = learn_shortlist(corpus(tmp_path), VOCABULARY, end=END, likely=20, frequent=1)
+    assert not {5, END} & {*found.likely[0, 10].tolist()}
+    assert {*found.likely[0, 10].tolist()} == {*range(40, 60)}
+
+
 def test_each_language_that_is_asked_for_has_a_table_of_its_own(tmp_path: Path) -> None:
     """Words of 10 to 19 are translated by those ten above them behind tag 6, and by those twenty above behind tag 7."""
     random = np.random.default_rng(1)
@@ -39,7 +46,7 @@ def test_each_language_that_is_asked_for_has_a_table_of_its_own(tmp_path: Path) 
             for line in range(300):
                 source = random.integers(10, 20, 4)
                 writer.append([tag, *source.tolist()], (source + 10 * (number + 1)).tolist(), line)
-    found = learn_shortlist(Corpus.open(tmp_path, "train"), VOCABULARY, end=END, tags=(6, 7), likely=2, frequent=2)
+    found = learn_shortlist(Corpus.open(tmp_path, "train"), VOCABULARY, end=END, tags=(6, 7), likely=2, frequent=0)
     assert found.tags == (6, 7)
     assert found.likely[:, 10:20, 0].tolist() == [[*range(20, 30)], [*range(30, 40)]]
     assert found.likely.dtype == np.uint8
