@@ -36,7 +36,7 @@ def ranks(random: np.random.Generator, vocabulary: int, shape: tuple[int, ...]) 
 def made_up_shortlist(vocabulary: int) -> Shortlist:
     """One of the sizes that `qkv export` learns."""
     count, frequent = shortlist_sizes(vocabulary)
-    likely = ranks(np.random.default_rng(2), vocabulary, (1, vocabulary, count)).astype(np.uint32)
+    likely = np.random.default_rng(2).integers(END + frequent, vocabulary, (1, vocabulary, count), dtype=np.uint32)
     return Shortlist(likely, np.arange(END, END + frequent)[None])
 
 
