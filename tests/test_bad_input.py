@@ -57,7 +57,8 @@ def run(toy_run: Path, tmp_path: Path) -> Path:
     [
         ([], "the following arguments are required: COMMAND; see qkv --help"),
         (["transalte"], "invalid choice"),
-        (["score"], "the following arguments are required: RUN; see qkv score --help"),
+        (["average"], "the following arguments are required: RUN; see qkv average --help"),
+        (["score"], "there are several directions"),
         (["translate", "--model", "nowhere"], "there is no model here: the folder models/ of qkv's repository has one"),
         (["train", "a", "b", "--foo"], "unrecognized arguments: --foo"),
         (["translate", "run", "--beam", "four"], "invalid int value: 'four'"),

@@ -256,7 +256,8 @@ def test_what_was_translated_is_not_translated_again(
     sound = Translator.translate
 
     def translate(self: Translator, texts: list[str], **options: Any) -> Any:
-        if "progress" in options:
+        # Validations of the student are greedy.
+        if options["beam"] != 1:
             asked.append(len(texts))
         if len(asked) == 3:
             raise KeyboardInterrupt

@@ -185,7 +185,7 @@ def held(output: Path) -> Iterator[None]:
     # Beside the directory that it guards: that one is moved while the lock is still needed.
     path = output.parent / f".{output.name}.lock"
     try:
-        while (lock := _locked(path)) is None:
+        while (lock := _locked(path, output)) is None:
             pass
     except BlockingIOError as error:
         raise ConfigError(f"another process is preparing {output} right now; wait for it") from error
@@ -286,10 +286,11 @@ def _sha256(path: Path) -> str:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _locked(path: Path) -> FileIO | None:
+def _locked(path: Path, guarded: Path) -> FileIO | None:
     """The file, locked; None where whoever had it before removed it meanwhile, so that another may hold a new one."""
     with contextlib.ExitStack() as opened:
-        with explained(path):
+        # Where there is no such file yet, it is the place of what it guards that nothing can be written to.
+        with explained(path if os.path.lexists(path) else guarded):
             lock = opened.enter_context(append_regular(path))
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with contextlib.suppress(FileNotFoundError):
