@@ -6,7 +6,7 @@ import asyncio
 import json
 import select
 from asyncio import TimerHandle
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -16,144 +16,144 @@ _HEAD_BYTES = 1 << 16
 """Of the head of a request, and of what may stand behind its body: some clients send texts in the address."""
 _PIPELINED = 128
 """Requests that a client may send before the first of them is answered."""
+_TOO_LARGE = f"Invalid request: its head exceeds the limit of {_HEAD_BYTES} bytes"
 
 
-def protocol(settings: Settings) -> type[HttpToolsProtocol]:
+class Guarded(HttpToolsProtocol):
     """HTTP as uvicorn has it, within limits for each connection and for all of them."""
-    silent: dict[Guarded, None] = {}
+
+    settings: ClassVar[Settings]
+    silent: ClassVar[dict[Guarded, None]]
     """Connections on which the next request has not come whole, the one that waits longest first."""
 
-    class Guarded(HttpToolsProtocol):
-        def __init__(self, *arguments: Any, **named: Any) -> None:
-            super().__init__(*arguments, **named)
-            self._head_limit: TimerHandle | None = None
-            self._write_limit: TimerHandle | None = None
-            self._in_head = False
-            self._head_bytes = 0
-            self._is_going_on = False
-            """Whether what was received last has brought the request further."""
-            self._held_bytes = 0
-            """Received since it was last brought further: the parser keeps them."""
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._head_limit: TimerHandle | None = None
+        self._write_limit: TimerHandle | None = None
+        self._in_head = False
+        self._head_bytes = 0
+        self._is_going_on = False
+        """Whether what was received last has brought the request further."""
+        self._held_bytes = 0
+        """Received since it was last brought further: the parser keeps them."""
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            silent[self] = None
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.silent[self] = None
+        self._await_head()
+        if len(self.connections) > self.settings.connections:
+            # It may be this one, where all others are at work.
+            longest = next(iter(self.silent))
+            del self.silent[longest]
+            longest.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._in_head and (self.cycle is None or self.cycle.response_complete):
+            # The next request, or none: empty lines, or the rest of one that was refused unread.
             self._await_head()
-            if len(self.connections) > settings.connections:
-                # It may be this one, where all others are at work.
-                longest = next(iter(silent))
-                del silent[longest]
-                longest.transport.abort()
+        self._is_going_on = False
+        super().data_received(data)
+        self._held_bytes = 0 if self._is_going_on else self._held_bytes + len(data)
+        if self._held_bytes > _HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response(_TOO_LARGE)
 
-        def data_received(self, data: bytes) -> None:
-            if not self._in_head and (self.cycle is None or self.cycle.response_complete):
-                # The next request, or none: empty lines, or the rest of one that was refused unread.
-                self._await_head()
-            self._is_going_on = False
-            super().data_received(data)
-            self._held_bytes = 0 if self._is_going_on else self._held_bytes + len(data)
-            if self._held_bytes > _HEAD_BYTES and not self.transport.is_closing():
-                self.send_400_response(_TOO_LARGE)
+    def on_message_begin(self) -> None:
+        # Of the first request, or of the next on a connection that was kept.
+        self._in_head = True
+        self._head_bytes = 0
+        self._await_head()
+        super().on_message_begin()
 
-        def on_message_begin(self) -> None:
-            # Of the first request, or of the next on a connection that was kept.
-            self._in_head = True
-            self._head_bytes = 0
-            self._await_head()
-            super().on_message_begin()
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
 
-        def on_url(self, url: bytes) -> None:
-            self._count(len(url))
-            super().on_url(url)
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
 
-        def on_header(self, name: bytes, value: bytes) -> None:
-            self._count(len(name) + len(value))
-            super().on_header(name, value)
+    def on_headers_complete(self) -> None:
+        self._in_head, self._is_going_on = False, True
+        self._forget_limit()
+        super().on_headers_complete()
+        if len(self.pipeline) > _PIPELINED:
+            raise ValueError("too many requests without an answer")
 
-        def on_headers_complete(self) -> None:
-            self._in_head, self._is_going_on = False, True
-            self._forget_limit()
-            super().on_headers_complete()
-            if len(self.pipeline) > _PIPELINED:
-                raise ValueError("too many requests without an answer")
+    def on_body(self, body: bytes) -> None:
+        self._is_going_on = True
+        super().on_body(body)
 
-        def on_body(self, body: bytes) -> None:
-            self._is_going_on = True
-            super().on_body(body)
+    def on_message_complete(self) -> None:
+        self._is_going_on = True
+        self._forget_limit()
+        self.silent.pop(self, None)
+        super().on_message_complete()
 
-        def on_message_complete(self) -> None:
-            self._is_going_on = True
-            self._forget_limit()
-            silent.pop(self, None)
-            super().on_message_complete()
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.pipeline and not self.transport.is_closing():
+            self.silent[self] = None
 
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            if not self.pipeline and not self.transport.is_closing():
-                silent[self] = None
+    def pause_writing(self) -> None:
+        # Closing would wait until all is read.
+        self._write_limit = self.loop.call_later(self.settings.write_timeout, self.transport.abort)
+        super().pause_writing()
 
-        def pause_writing(self) -> None:
-            # Closing would wait until all is read.
-            self._write_limit = self.loop.call_later(settings.write_timeout, self.transport.abort)
-            super().pause_writing()
+    def resume_writing(self) -> None:
+        if self._write_limit is not None:
+            self._write_limit.cancel()
+        super().resume_writing()
 
-        def resume_writing(self) -> None:
-            if self._write_limit is not None:
-                self._write_limit.cancel()
-            super().resume_writing()
+    def timeout_keep_alive_handler(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        super().timeout_keep_alive_handler()
 
-        def timeout_keep_alive_handler(self) -> None:
-            if self.transport.get_write_buffer_size():
-                self.transport.abort()
-            super().timeout_keep_alive_handler()
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_limit()
+        if self._write_limit is not None:
+            self._write_limit.cancel()
+        self.silent.pop(self, None)
+        super().connection_lost(exc)
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._forget_limit()
-            if self._write_limit is not None:
-                self._write_limit.cancel()
-            silent.pop(self, None)
-            super().connection_lost(exc)
+    def shutdown(self) -> None:
+        # A request that has begun to come is answered, and its answer closes the connection.
+        if not self._in_head and not self._has_unread():
+            super().shutdown()
 
-        def shutdown(self) -> None:
-            # A request that has begun to come is answered, and its answer closes the connection.
-            if not self._in_head and not self._has_unread():
-                super().shutdown()
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no request; in the middle of another answer it would be taken for a part of that."""
+        if self.pipeline or (self.cycle is not None and self.cycle.response_started != self.cycle.response_complete):
+            self.transport.abort()
+            return
+        large = max(self._held_bytes, self._head_bytes) > _HEAD_BYTES
+        status, told = ("431 Request Header Fields Too Large", _TOO_LARGE) if large else ("400 Bad Request", msg)
+        body = json.dumps({"error": told}).encode()
+        head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
+        self.transport.close()
 
-        def send_400_response(self, msg: str) -> None:
-            """Answers what is no request; in the middle of another answer it would be taken for a part of that."""
-            if self.pipeline or (
-                self.cycle is not None and self.cycle.response_started != self.cycle.response_complete
-            ):
-                self.transport.abort()
-                return
-            large = max(self._held_bytes, self._head_bytes) > _HEAD_BYTES
-            status, told = ("431 Request Header Fields Too Large", _TOO_LARGE) if large else ("400 Bad Request", msg)
-            body = json.dumps({"error": told}).encode()
-            head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-            self.transport.write(f"{head}connection: close\r\n\r\n".encode() + body)
-            self.transport.close()
+    def _count(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > _HEAD_BYTES:
+            # The parser stops at once, and uvicorn asks for an answer to what is no request.
+            raise ValueError(_TOO_LARGE)
 
-        def _count(self, size: int) -> None:
-            self._head_bytes += size
-            if self._head_bytes > _HEAD_BYTES:
-                # The parser stops at once, and uvicorn asks for an answer to what is no request.
-                raise ValueError(_TOO_LARGE)
+    def _has_unread(self) -> bool:
+        poll = select.poll()
+        poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
-        def _has_unread(self) -> bool:
-            poll = select.poll()
-            poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
-            return bool(poll.poll(0))
+    def _await_head(self) -> None:
+        if self._head_limit is None:
+            self._head_limit = self.loop.call_later(self.settings.header_timeout, self.transport.abort)
 
-        def _await_head(self) -> None:
-            if self._head_limit is None:
-                self._head_limit = self.loop.call_later(settings.header_timeout, self.transport.abort)
-
-        def _forget_limit(self) -> None:
-            if self._head_limit is not None:
-                self._head_limit.cancel()
-                self._head_limit = None
-
-    return Guarded
+    def _forget_limit(self) -> None:
+        if self._head_limit is not None:
+            self._head_limit.cancel()
+            self._head_limit = None
 
 
-_TOO_LARGE = f"Invalid request: its head exceeds the limit of {_HEAD_BYTES} bytes"
+def protocol(settings: Settings) -> type[Guarded]:
+    """The protocol of one server: its settings, and the connections that are its own."""
+    return type("Guarded", (Guarded,), {"settings": settings, "silent": {}})
