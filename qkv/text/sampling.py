@@ -6,6 +6,7 @@ SentencePiece can sample too, but its generator cannot be seeded: the same seed 
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import math
 import random
@@ -17,7 +18,7 @@ META = "\u2581"
 
 # SentencePiece's own: a character that must be spelled in bytes is this much less likely than the rarest piece.
 _BYTES_PENALTY = 10.0
-_REMEMBERED_WORDS = 20_000
+_REMEMBERED_WORDS = 30_000
 
 
 class _Arrivals(NamedTuple):
@@ -36,23 +37,16 @@ class Sampler:
         self._byte_ids = byte_ids
         self._longest = max(map(len, pieces))
         self._bytes_score = min(score for _, score in pieces.values()) - _BYTES_PENALTY
-        self._remembered: dict[tuple[str, float], list[_Arrivals]] = {}
+        # Few words make up most of a text, and all ways to cut one are much more work than a draw among them.
+        self._lattice = functools.lru_cache(maxsize=_REMEMBERED_WORDS)(self._arrivals)
 
     def sample(self, text: str, alpha: float, seed: int) -> list[int]:
         """The ids of one cut; the same text, alpha and seed give the same cut anywhere."""
         generator = random.Random(seed)
         ids: list[int] = []
         for word in text.split(" ") if text else []:
-            ids += _draw(self._lattice(word, alpha), generator)
+            ids += _draw(self._lattice(META + word, alpha), generator)
         return ids
-
-    def _lattice(self, word: str, alpha: float) -> list[_Arrivals]:
-        lattice = self._remembered.get((word, alpha))
-        if lattice is None:
-            if len(self._remembered) >= _REMEMBERED_WORDS:
-                self._remembered.clear()
-            lattice = self._remembered[word, alpha] = self._arrivals(META + word, alpha)
-        return lattice
 
     def _arrivals(self, word: str, alpha: float) -> list[_Arrivals]:
         """For each position of the word, the pieces that end there, weighed by all ways to come to their start."""
@@ -61,24 +55,22 @@ class Sampler:
         for end in range(1, len(word) + 1):
             starts, ids, scores = [], [], []
             for start in range(max(0, end - self._longest), end):
-                if (piece := self._piece(word, start, end)) is not None:
-                    starts.append(start)
-                    ids.append(piece[0])
-                    scores.append(reached[start] + alpha * piece[1])
+                piece = self._pieces.get(word[start:end])
+                # A meta symbol inside a word was written by the user, and is no space.
+                if piece is None or META in word[max(start, 1) : end]:
+                    if end - start > 1:
+                        continue
+                    spelled, score = [self._byte_ids[byte] for byte in word[start].encode()], self._bytes_score
+                else:
+                    spelled, score = [piece[0]], piece[1]
+                starts.append(start)
+                ids.append(spelled)
+                scores.append(reached[start] + alpha * score)
             highest = max(scores)
             sums = list(itertools.accumulate(math.exp(score - highest) for score in scores))
             reached.append(highest + math.log(sums[-1]))
             arrivals.append(_Arrivals(starts, ids, sums))
         return arrivals
-
-    def _piece(self, word: str, start: int, end: int) -> tuple[list[int], float] | None:
-        part = word[start:end]
-        # A meta symbol inside a word was written by the user, and is no space.
-        if META not in part[start == 0 :] and (piece := self._pieces.get(part)) is not None:
-            return [piece[0]], piece[1]
-        if len(part) == 1:
-            return [self._byte_ids[byte] for byte in part.encode()], self._bytes_score
-        return None
 
 
 def _draw(lattice: list[_Arrivals], generator: random.Random) -> list[int]:
