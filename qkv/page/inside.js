@@ -2,6 +2,7 @@
 
 import { post } from "./api.js";
 import { $, make } from "./dom.js";
+import { patiently } from "./patience.js";
 import { keep } from "./share.js";
 import { isOpen } from "./tabs.js";
 
@@ -45,13 +46,16 @@ export class Inside {
     }
     this.tell("Looking inside …");
     try {
+      const inspect = (q, { waiting, signal: wanted = signal, ...more }) => {
+        const both = AbortSignal.any([signal, wanted]);
+        return patiently(() => post("/inspect", { q, source, target, ...more }, both), { waiting, signal: both });
+      };
+      const inspection = await inspect(sentence, { waiting: ({ message }) => this.tell(message) });
       const { mount } = await inspector();
-      const inspect = (q, more = {}) => post("/inspect", { q, source, target, ...more }, signal);
-      const inspection = await inspect(sentence);
       if (signal.aborted) return;
       this.tell("");
       keep(this.order());
-      const fetchVectors = (vectors) => inspect(sentence, { vectors });
+      const fetchVectors = (vectors, how) => inspect(sentence, { vectors, ...how });
       mount($("inside"), inspection, { inspect, fetchVectors, languages: this.languages() });
     } catch (problem) {
       if (signal.aborted) return;

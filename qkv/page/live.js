@@ -2,6 +2,7 @@
 // its words. Whatever is newer makes what is under way stale: it is aborted, and the server stops working on it.
 
 import { post, stream } from "./api.js";
+import { patiently } from "./patience.js";
 
 const ALTERNATIVES = 3;
 // Milliseconds: a long text costs the server more, and is rarely typed.
@@ -30,18 +31,19 @@ export class Live {
   async now(order) {
     this.stop();
     const under = (this.under = new AbortController());
-    this.on.begun();
-    const { q, source, target, glossary } = order;
     try {
-      await this.grow({ q, source, target }, under.signal);
-      const terms = Object.keys(glossary).length ? { glossary } : {};
-      const explained = await post("/explain", { q, source, target, alternatives: ALTERNATIVES, ...terms }, under.signal);
+      const explained = await patiently(() => this.ask(order, under.signal), { waiting: this.on.failed, signal: under.signal });
       if (!under.signal.aborted) this.on.done(explained, order);
     } catch (problem) {
-      if (under.signal.aborted) return;
-      this.on.failed(problem);
-      if (problem.retryAfter) this.later = setTimeout(() => this.now(order), 1000 * problem.retryAfter);
+      if (!under.signal.aborted) this.on.failed(problem);
     }
+  }
+
+  async ask({ q, source, target, glossary }, signal) {
+    this.on.begun();
+    await this.grow({ q, source, target }, signal);
+    const terms = Object.keys(glossary).length ? { glossary } : {};
+    return post("/explain", { q, source, target, alternatives: ALTERNATIVES, ...terms }, signal);
   }
 
   async grow(body, signal) {

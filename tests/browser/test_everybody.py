@@ -113,6 +113,26 @@ def test_a_server_that_is_gone_is_told_and_waited_for(browser: Browser, exported
             expect(page.get_by_role("alert")).to_be_hidden()
 
 
+def test_a_look_inside_waits_for_a_server_that_is_gone(browser: Browser, exported: Path) -> None:
+    with serving(exported) as server, browser.new_context(base_url=server.url) as context:
+        page = context.new_page()
+        page.goto("/")
+        page.get_by_label("Text to translate").fill("basa koti")
+        expect(page.locator("#target .word")).to_have_count(2)
+        server.stop()
+        page.get_by_role("tab", name="Look inside").click()
+        expect(page.locator("#inside-hint")).to_contain_text("The server does not answer")
+        with serving(exported, "--port", str(server.port)) as second:
+            page.get_by_role("tab", name="Compare").click()
+            page.get_by_label("Second sentence").fill("basa rimo")
+            second.stop()
+            page.get_by_role("button", name="Compare", exact=True).click()
+            expect(page.locator(".compare .problem")).to_contain_text("The server does not answer")
+            with serving(exported, "--port", str(server.port)):
+                expect(page.locator(".compare .sentence-pair")).to_have_count(2)
+                expect(page.locator(".compare .problem")).to_be_empty()
+
+
 def test_a_text_that_is_too_long_is_told_before_it_is_sent(page: Page) -> None:
     page.get_by_label("Text to translate").fill("a" * 50_001)
     expect(page.get_by_role("alert")).to_contain_text("50,001 characters, and this server takes 50,000")

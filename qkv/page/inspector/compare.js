@@ -38,34 +38,39 @@ export function compareView(context) {
   );
   let other = options.compare ? reading(options.compare) : null;
   let elsewhere = (options.elsewhere ?? []).map((pair) => pair.map(reading));
+  let asking = new AbortController();
 
+  /** Asks for `other` and `elsewhere`; what was asked for before is not wanted any more. */
   async function attempt(ask) {
+    asking.abort();
+    asking = new AbortController();
+    const {signal} = asking;
     problem.textContent = "";
     try {
-      await ask();
+      const found = await ask({signal, waiting: ({message}) => (problem.textContent = message)});
+      if (signal.aborted) return;
+      problem.textContent = "";
+      [other, elsewhere] = found;
       // Nobody works out an equation in the other languages.
       const light = elsewhere.map((pair) => pair.map(({inspection}) => ({...inspection, vectors: null})));
       context.compared(other.inspection, light);
       update(store.get());
     } catch (error) {
-      problem.textContent = error.message;
+      if (!signal.aborted) problem.textContent = error.message;
     }
   }
 
   function ask(event) {
     event.preventDefault();
-    attempt(async () => {
-      other = reading(await options.inspect(second.value));
-      elsewhere = [];
-    });
+    attempt(async (how) => [reading(await options.inspect(second.value, how)), []]);
   }
 
   /** The same two sentences in another language. */
   function askIn(target) {
     const texts = [data, other].map(({inspection}) => inspection.source.text);
-    attempt(async () => {
-      const found = await Promise.all(texts.map((text) => options.inspect(text, {target})));
-      elsewhere = [...elsewhere, found.map(reading)];
+    attempt(async (how) => {
+      const found = await Promise.all(texts.map((text) => options.inspect(text, {target, ...how})));
+      return [other, [...elsewhere, found.map(reading)]];
     });
   }
 

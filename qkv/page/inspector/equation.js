@@ -33,8 +33,13 @@ export function equationView(context) {
     // Nothing is known yet of what stands after a token that the decoder reads.
     key.update(now.key, numbered(now.use === "decoder" ? keys.slice(0, now.query + 1) : keys));
     const wanted = (asked = [now.use, now.layer, now.head, now.query, now.key].join());
+    const tell = (message) => {
+      if (wanted !== asked) return;
+      steps.replaceChildren(html("p", {class: "problem"}, message));
+      check.textContent = "";
+    };
     try {
-      const found = vectors(now.use, now.layer, now.head);
+      const found = vectors(now.use, now.layer, now.head, {waiting: ({message}) => tell(message)});
       if (found instanceof Promise)
         steps.replaceChildren(html("p", {class: "quiet"}, "Fetching this head's vectors …"));
       const given = await found;
@@ -43,9 +48,7 @@ export function equationView(context) {
       steps.replaceChildren(...parts);
       check.textContent = says;
     } catch (error) {
-      if (wanted !== asked) return;
-      steps.replaceChildren(html("p", {class: "problem"}, error.message));
-      check.textContent = "";
+      tell(error.message);
     }
   }
 

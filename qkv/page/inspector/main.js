@@ -25,7 +25,8 @@ const mounted = new WeakMap();
 /**
  * Options, all of which may be absent: `compare` is a second inspection, `elsewhere` has pairs of the same two sentences in
  * other languages, `inspect(text, {target})` promises one, in one of `languages` where that is said,
- * `fetchVectors({use, layer, head})` promises {q, k, v} where the inspection carries none, and `state` has
+ * `fetchVectors({use, layer, head})` promises {q, k, v} where the inspection carries none; both are also told how they are
+ * asked: by `waiting(problem)` they say why the answer is late, and at `signal` it is not wanted any more. `state` has
  * read() and write(values) where the address's fragment is not the place to keep what is looked at.
  * What was mounted in the element before is taken down.
  */

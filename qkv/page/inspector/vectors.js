@@ -1,16 +1,16 @@
 /** A head's queries, keys and values, and what equation 1 makes of them. */
 import {dot, row, sum, tensor} from "./numbers.js";
 
-/** Gives (use, layer, head) => {q, k, v} or a promise of it: from the inspection, or from whoever can be asked. */
+/** Gives (use, layer, head, how) => {q, k, v} or a promise of it: from the inspection, or from whoever can be asked. */
 export function vectorSource({data: {inspection}, options}) {
   const known = new Map();
   const opened = (packed) => Object.fromEntries(["q", "k", "v"].map((part) => [part, tensor(packed[part])]));
   const placed = (tensors, ...place) =>
     Object.fromEntries(Object.entries(tensors).map(([part, value]) => [part, value.matrix(...place)]));
 
-  async function asked(name, place) {
+  async function asked(name, place, how) {
     try {
-      known.set(name, placed(opened(await options.fetchVectors(place))));
+      known.set(name, placed(opened(await options.fetchVectors(place, how))));
     } catch (error) {
       known.delete(name);
       throw error;
@@ -18,7 +18,7 @@ export function vectorSource({data: {inspection}, options}) {
     return known.get(name);
   }
 
-  return (use, layer, head) => {
+  return (use, layer, head, how) => {
     if (inspection.vectors) {
       if (!known.has(use)) known.set(use, opened(inspection.vectors[use]));
       return placed(known.get(use), layer, head);
@@ -29,7 +29,7 @@ export function vectorSource({data: {inspection}, options}) {
           "This inspection carries no vectors: inspect a shorter sentence, or look at it in qkv serve.",
       );
     const name = [use, layer, head].join();
-    if (!known.has(name)) known.set(name, asked(name, {use, layer, head}));
+    if (!known.has(name)) known.set(name, asked(name, {use, layer, head}, how));
     return known.get(name);
   };
 }
