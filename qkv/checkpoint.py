@@ -20,8 +20,10 @@ import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -43,6 +45,8 @@ Tensors = Mapping[str, Tensor]
 _BESIDE_TENSORS = 1 << 16
 """Bytes of a checkpoint that are no tensors, at most: its JSON files and the heads of the others."""
 _STATE = "state.json"
+_LOOK = 0.1
+"""Seconds in which a look at the lock is over."""
 _LARGEST_CONFIG = 1 << 20
 _NUMBER = (int, float)
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -125,6 +129,14 @@ class RunDirectory:
         """Whether there is something that training has made."""
         return bool(self.checkpoints()) or self.final.is_dir()
 
+    @property
+    def finished(self) -> bool:
+        """Whether it has final weights that no checkpoint is newer than."""
+        newest = max(map(step_of, self.checkpoints()), default=0)
+        with contextlib.suppress(CheckpointError):
+            return self.final.is_dir() and bool(read_state(self.final).get("step", newest) >= newest)
+        return False
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Inside, no other process writes to this run; the lock goes with the process, however that ends."""
@@ -134,10 +146,22 @@ class RunDirectory:
             lock = append_regular(self.lock)
         with lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _claim(lock)
             except BlockingIOError as error:
                 raise ConfigError(f"another process is at work on {self.path} right now; wait for it") from error
             yield
+
+    @property
+    def busy(self) -> bool:
+        """Whether a process is at work on the run right now."""
+        try:
+            with self.lock.open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            return False
+        return False
 
     def require_free(self) -> None:
         """Tells at once where the run cannot be written, or is being written to; touches nothing."""
@@ -298,6 +322,15 @@ class RunDirectory:
         if saved is None:
             raise CheckpointError(f"{self.path} has no weights yet; train it first")
         return saved
+
+
+def _claim(lock: FileIO) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        # Perhaps somebody only looks whether a process is at work, which takes no time.
+        time.sleep(_LOOK)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def step_of(checkpoint: Path) -> int:

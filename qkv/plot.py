@@ -77,7 +77,7 @@ def _reports(path: Path) -> Iterator[dict[str, Any]]:
             raise CheckpointError(f"{path}, line {number} is damaged: {error}") from error
         if not isinstance(report, dict) or "kind" not in report:
             raise CheckpointError(f"{path}, line {number} is not a report: it says no kind")
-        if report["kind"] in _MARKS:
+        if report["kind"] in _KINDS:
             if not isinstance(report.get("step"), int):
                 raise CheckpointError(f"{path}, line {number} is not a report: it says no step")
             yield report
@@ -141,6 +141,8 @@ _MARKS: dict[str, dict[str, Any]] = {
     "train": {"linewidth": 1.2, "alpha": 0.75},
     "validation": {"linewidth": 1.6, "marker": "o", "markersize": 4.5, "markeredgecolor": "white"},
 }
+_KINDS = (*_MARKS, "rollback")
+"""Reports that mean something to a reader; others may be there."""
 # Okabe and Ito's palette less its yellow, too pale for a line: every kind of eye can tell these apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES = ("-", "--", ":", "-.")

@@ -2,6 +2,7 @@
 
 import { gone, keyHeaders, problemOf } from "./api.js";
 import { $, make, say } from "./dom.js";
+import { patiently } from "./patience.js";
 
 const EVERY = 400;
 
@@ -42,7 +43,7 @@ export class Files {
 
   async translate(file) {
     const bar = make("progress", { max: "1", value: "0", "aria-label": `Progress of ${file.name}` });
-    const told = make("span", { class: "state" }, "sending");
+    const told = make("span", { class: "state" });
     const row = make("li", {}, make("span", { class: "name", dir: "auto" }, file.name), bar, told);
     $("files").prepend(row);
     try {
@@ -51,8 +52,14 @@ export class Files {
       form.append("target_lang", target);
       if (source !== "auto") form.append("source_lang", source);
       form.append("file", file);
-      const { document_id: number, document_key: key } = await sent(form, (share) => (bar.value = share / 10));
-      const name = await this.done(number, key, bar, told);
+      // A server that was gone knows of no file any more: it is sent anew.
+      const attempt = async () => {
+        told.textContent = "sending";
+        const { document_id: number, document_key: key } = await sent(form, (share) => (bar.value = share / 10));
+        return this.done(number, key, bar, told);
+      };
+      const waiting = ({ message }) => (told.textContent = message);
+      const name = await patiently(attempt, { waiting });
       row.replaceChildren(make("span", { class: "name", dir: "auto" }, name.name), make("span", { class: "spring" }),
         make("a", { class: "button", href: name.url, download: name.name }, "Download"));
       say(`${file.name} is translated.`);
@@ -91,7 +98,10 @@ function sent(form, progressed) {
     request.addEventListener("error", () => reject(gone()));
     request.addEventListener("load", async () => {
       if (request.status === 200) resolve(JSON.parse(request.responseText));
-      else reject(await problemOf(new Response(request.responseText, { status: request.status })));
+      else reject(await problemOf(new Response(request.responseText, {
+        status: request.status,
+        headers: { "Retry-After": request.getResponseHeader("Retry-After") ?? "" },
+      })));
     });
     request.send(form);
   });

@@ -2,6 +2,7 @@
 
 import { post } from "./api.js";
 import { $, make, percent, say } from "./dom.js";
+import { patiently } from "./patience.js";
 
 const CHOICES = 5;
 const LEVELS = [[0.25, "unsure"], [0.6, "fair"]];
@@ -219,7 +220,9 @@ export class Words {
     this.place(element);
     try {
       const body = { q: one.text, source, target, prefix, alternatives: CHOICES };
-      const { sentences } = await post("/explain", body, asking.signal);
+      const waiting = ({ message }) => this.menu.replaceChildren(make("p", { class: "hint" }, message));
+      const { signal } = asking;
+      const { sentences } = await patiently(() => post("/explain", body, signal), { waiting, signal });
       const found = sentences[0]?.wordings ?? [];
       const current = one.wordings[one.chosen].text;
       this.menu.replaceChildren(...found.map((wording) => this.item(sentence, wording, word.span[0], wording.text === current)));

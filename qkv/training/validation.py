@@ -95,7 +95,7 @@ class Validation:
         return values
 
     def _quality(self, model: EncoderDecoder, look: Callable[[int], None]) -> dict[str, Any]:
-        """BLEU of all directions on average, and the first translations of each beside what they should be."""
+        """BLEU of all directions on average, and some translations of each beside what they should be."""
         translator = Translator.of(model, self.tokenizer, self.config)
         found, samples = [], []
         each = -(-_SAMPLES // len(self.texts))
@@ -108,8 +108,9 @@ class Validation:
                 return {"bleu": 0.0}
             texts = [one.text for one in translations]
             found.append(bleu(texts, references))
-            shown = [*zip(sources, references, texts, strict=True)][:each]
-            samples += [_sample(direction, *sample) for sample in shown]
+            # From everywhere: lines of a file are often in some order, and the first ones alike.
+            once = np.sort(np.unique(sources, return_index=True)[1])
+            samples += [_sample(direction, sources[at], references[at], texts[at]) for at in _evenly(once, each)]
         return {"bleu": sum(found) / len(found), "samples": samples[:_SAMPLES]}
 
     def _loss(self, model: EncoderDecoder, look: Callable[[], None]) -> dict[str, float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,10 @@ _CURVES = {
     "validation": ("step", "loss", "perplexity", "bleu"),
 }
 _DIGITS = 3
+_EASY = 80
+"""Characters of a sentence whose tokens have room beside each other."""
+_RECENT = 20
+"""Reports that tell how quick a run is."""
 
 
 class Pair(NamedTuple):
@@ -37,7 +42,8 @@ class Watched:
 
     def __init__(self, path: Path, *, sentence: str | None = None, languages: tuple[str, str] | None = None) -> None:
         """The sentence is one that the run has as a sample, unless it is said."""
-        self._run = RunDirectory.open(path)
+        # Before its text is prepared, a run has no settings.
+        self._run = RunDirectory(path) if _being_prepared(path) else RunDirectory.open(path)
         self._sentence = sentence
         self._languages = languages
         self._looked_at: dict[int, Path] = {}
@@ -49,7 +55,8 @@ class Watched:
     def told(self) -> Json:
         """All that the page shows, as plain values."""
         reports = self._reports()
-        config = self._run.config()
+        begun = self._run.config_file.is_file()
+        steps = self._run.config().training.steps if begun else 0
         curves = {
             kind: _thinned([_numbers(one, names) for one in reports if one["kind"] == kind])
             for kind, names in _CURVES.items()
@@ -57,12 +64,32 @@ class Watched:
         samples = [{"step": one["step"], "sentences": one["samples"]} for one in reports if one.get("samples")]
         return {
             "name": self._run.path.resolve().name,
-            "steps": config.training.steps,
+            "steps": steps,
+            "standing": self._standing(begun=begun),
+            "seconds_left": _seconds_left(reports, steps),
+            "seconds_since": self._seconds_since(),
             **curves,
+            "rollbacks": [one for one in reports if one["kind"] == "rollback"],
             "samples": _thinned(samples),
             "attention": self._attention(),
             "problem": self._problem,
         }
+
+    def _standing(self, *, begun: bool) -> str:
+        """What becomes of the run now; the page has words for each."""
+        run = self._run
+        if not begun:
+            return "preparing"
+        if run.busy:
+            return "training"
+        return "finished" if run.finished else "stopped"
+
+    def _seconds_since(self) -> float | None:
+        """How long nothing was reported."""
+        try:
+            return max(0.0, time.time() - self._run.log.stat().st_mtime)
+        except FileNotFoundError:
+            return None
 
     def look(self) -> None:
         """Looks at the attention of every checkpoint that was not there before; damaged ones are told of."""
@@ -117,12 +144,14 @@ class Watched:
         return Pair(self._sentence or "", translator.translate([self._sentence or ""], beam=1)[0].text)
 
     def _sample(self) -> dict[str, str] | None:
-        """The first of those that are in the language asked for: it is there from the first validation on."""
+        """Of the first validation, the longest in the language asked for that is easy to look at."""
         for report in self._reports():
-            for sample in report.get("samples", ()):
-                if self._languages in (None, (sample.get("from"), sample.get("to"))):
-                    found: dict[str, str] = sample
-                    return found
+            samples: list[dict[str, str]] = [
+                one for one in report.get("samples", ()) if self._languages in (None, (one.get("from"), one.get("to")))
+            ]
+            if samples:
+                short = [one for one in samples if len(one["source"]) <= _EASY]
+                return max(short, key=_length) if short else min(samples, key=_length)
         return None
 
     def _reports(self) -> list[Json]:
@@ -143,6 +172,26 @@ class Watched:
                 for step in sorted(seen)
             ],
         }
+
+
+def _being_prepared(path: Path) -> bool:
+    """Whether `qkv train` is at the text of a run there, of which it has written nothing else yet."""
+    return (path / ".data.lock").exists() and not RunDirectory(path).config_file.exists()
+
+
+def _length(sample: Mapping[str, str]) -> int:
+    return len(sample["source"])
+
+
+def _seconds_left(reports: Sequence[Json], steps: int) -> float | None:
+    """At the speed of the last reports; validations come on top of it."""
+    recent = [one for one in reports if one["kind"] == "train" and "seconds" in one][-_RECENT:]
+    if len(recent) < 2:
+        return None
+    first, last = recent[0], recent[-1]
+    seconds: float = (last["seconds"] - first["seconds"]) / (last["step"] - first["step"])
+    left: int = steps - last["step"]
+    return max(0.0, seconds * left)
 
 
 def _numbers(report: Json, names: Sequence[str]) -> Json:

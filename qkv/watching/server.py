@@ -44,6 +44,7 @@ class WatchServer(ThreadingHTTPServer):
             for path in (pages.FOLDER / folder).iterdir()
         }
         self._files["/"] = self._files["/watch/index.html"]
+        self._files["/icon.svg"] = (pages.FOLDER / "icon.svg").read_bytes()
         try:
             super().__init__((_HOST, port), _Handler)
         except OSError as error:

@@ -148,6 +148,25 @@ def test_a_limit_that_is_reached_is_told_and_tried_again(page: Page) -> None:
     expect(page.locator("#target")).to_have_text("itok asab")
 
 
+def test_other_words_and_files_are_asked_for_again_as_well(page: Page, tmp_path: Path) -> None:
+    def away(route: Route) -> None:
+        route.fulfill(status=503, headers={"Retry-After": "1"}, json={"error": "not ready"})
+
+    page.get_by_label("Text to translate").fill("basa koti")
+    expect(page.locator("#target .word")).to_have_count(2)
+    page.route("**/explain", away, times=1)
+    page.locator("#target .word").first.click()
+    expect(page.locator("#others")).to_contain_text("It is asked again in a moment")
+    expect(page.get_by_role("menuitem").first).to_be_visible()
+    page.keyboard.press("Escape")
+    page.route("**/v2/document/*", away, times=1)
+    file = tmp_path / "words.txt"
+    file.write_text("basa koti\n")
+    page.get_by_label("Translate a file").set_input_files(file)
+    expect(page.locator("#files")).to_contain_text("It is asked again in a moment")
+    expect(page.get_by_role("link", name="Download")).to_be_visible()
+
+
 def test_where_there_is_no_inspector_the_page_says_so(page: Page) -> None:
     page.route("**/page/inspector/**", lambda route: route.fulfill(status=404, body="{}"))
     page.get_by_label("Text to translate").fill("basa koti")

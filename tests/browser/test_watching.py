@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from qkv import pages
+from qkv.checkpoint import RunDirectory
 from qkv.watching.run import Watched
 from qkv.watching.server import WatchServer
 from tests.toy import Command
@@ -44,7 +45,7 @@ def test_a_saved_page_shows_curves_samples_and_attention(
     saved = tmp_path / "run.html"
     command("watch", toy_run, "--html", saved)
     page.goto(saved.as_uri())
-    expect(page.get_by_text("Step 300 of 300")).to_be_visible()
+    expect(page.get_by_text("Finished at step 300 of 300")).to_be_visible()
     for title in ("Loss", "Validation BLEU", "Learning rate", "Speed"):
         assert page.get_by_role("img", name=title).locator("path.curve").count() >= 1
     rects = page.locator("rect.weight")
@@ -52,6 +53,9 @@ def test_a_saved_page_shows_curves_samples_and_attention(
     page.get_by_role("slider", name="Checkpoint of").press("Home")
     expect(page.get_by_text("step 100", exact=True).first).to_be_visible()
     assert rects.evaluate_all("(all) => all.map((one) => one.getAttribute('fill-opacity'))") != before
+    # The same by its picture.
+    page.get_by_role("group", name="Checkpoints").get_by_role("button", name="Step 300").click()
+    assert rects.evaluate_all("(all) => all.map((one) => one.getAttribute('fill-opacity'))") == before
     assert page.get_by_role("row").filter(has_text="as a person said it").count() == 1
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
@@ -77,11 +81,20 @@ def test_a_live_page_grows_with_the_run_and_says_when_nobody_answers(page: Page,
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         page.goto(server.url)
-        expect(page.get_by_text("Step 300 of 300")).to_be_visible()
-        with (run / "log.jsonl").open("a") as log:
-            log.write(json.dumps({"kind": "train", "step": 350, "loss": 0.5}) + "\n")
-        expect(page.get_by_text("Step 350 of 300")).to_be_visible()
+        expect(page.get_by_text("Finished at step 300 of 300")).to_be_visible()
+        page.get_by_role("cell").first.evaluate("(one) => getSelection().selectAllChildren(one)")
+        selected = page.evaluate("String(getSelection())")
+        setback = {"kind": "rollback", "step": 300, "from_step": 340, "rate_factor": 0.5, "reason": "the loss rose"}
+        with RunDirectory(run).held():
+            with (run / "log.jsonl").open("a") as log:
+                for line in ({"kind": "train", "step": 350, "loss": 0.5}, setback):
+                    log.write(json.dumps(line) + "\n")
+            expect(page.get_by_text("Step 350 of 300 · about 0 s left · last report")).to_be_visible()
+        expect(page.get_by_text("Went back from step 340 to 300, with 0.5 of the learning rate")).to_be_visible()
+        # Whoever copies a sample is not disturbed.
+        assert selected and page.evaluate("String(getSelection())") == selected
+        expect(page.get_by_text("Finished at step 350 of 300")).to_be_visible()
         server.shutdown()
         thread.join()
     expect(page.get_by_text("qkv watch has ended")).to_be_visible()
-    expect(page.get_by_text("Step 350 of 300")).to_be_visible()
+    expect(page.get_by_text("at step 350 of 300")).to_be_visible()

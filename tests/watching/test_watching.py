@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import http.client
 import json
 import os
@@ -10,12 +11,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
 from qkv import Translator
+from qkv.checkpoint import RunDirectory
+from qkv.errors import ConfigError
+from qkv.prepare.directory import held
 from qkv.training import train
 from qkv.watching.run import Watched
 from tests.serve.served import eventually
@@ -67,7 +73,7 @@ def test_curves_and_samples_are_those_of_the_log(toy_run: Path) -> None:
 
 def test_attention_is_told_of_every_checkpoint_and_becomes_sharper(toy_run: Path) -> None:
     shown = told(toy_run)["attention"]
-    sample = reports(toy_run, "validation")[0]["samples"][0]
+    sample = max(reports(toy_run, "validation")[0]["samples"], key=lambda one: len(one["source"]))
     assert shown["texts"] == [sample["source"], sample["reference"]]
     assert [one["step"] for one in shown["checkpoints"]] == [100, 200, 300]
     sharpness = []
@@ -113,6 +119,62 @@ def test_a_run_that_has_only_begun_is_shown_as_such(run: Path) -> None:
     assert (shown["train"], shown["validation"], shown["samples"], shown["attention"]) == ([], [], [], None)
 
 
+def test_it_is_told_whether_a_run_goes_on_and_how_long(run: Path) -> None:
+    shown = told(run)
+    assert (shown["standing"], shown["seconds_left"]) == ("finished", 0)
+    with RunDirectory(run).held():
+        assert told(run)["standing"] == "training"
+    shutil.rmtree(run / "final")
+    assert told(run)["standing"] == "stopped"
+    lines = [{"kind": "train", "step": step, "loss": 1.0, "seconds": 0.5 * step} for step in (100, 120, 140)]
+    (run / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shown = told(run)
+    assert shown["seconds_left"] == pytest.approx(0.5 * (300 - 140))
+    assert 0 <= shown["seconds_since"] < 60
+
+
+def test_a_look_at_whether_a_run_goes_on_keeps_nobody_from_it(run: Path) -> None:
+    def let_go(lock: IO[bytes]) -> None:
+        time.sleep(0.02)
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+    with (run / "lock").open("rb") as lock, ThreadPoolExecutor(1) as beside:
+        # As a look does, only much longer.
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        beside.submit(let_go, lock)
+        with RunDirectory(run).held():
+            assert RunDirectory(run).busy
+
+
+def test_a_run_whose_text_is_being_prepared_is_waited_for(run: Path, tmp_path: Path) -> None:
+    place = tmp_path / "early"
+    place.mkdir()
+    with pytest.raises(ConfigError, match="is not a run directory"):
+        Watched(place)
+    with held(place / "data"):
+        watched = Watched(place)
+        watched.look()
+        assert (watched.told()["standing"], watched.told()["train"]) == ("preparing", [])
+    shutil.copytree(run, place, dirs_exist_ok=True)
+    watched.look()
+    assert (watched.told()["standing"], watched.told()["steps"]) == ("finished", 300)
+    assert watched.told()["attention"] is not None
+
+
+def test_setbacks_are_told(run: Path) -> None:
+    setback = {
+        "kind": "rollback",
+        "step": 100,
+        "rollback": 1,
+        "from_step": 180,
+        "rate_factor": 0.5,
+        "reason": "it rose",
+    }
+    with (run / "log.jsonl").open("a") as log:
+        log.write(json.dumps(setback) + "\n")
+    assert told(run)["rollbacks"] == [setback]
+
+
 def test_where_no_checkpoint_is_left_the_end_of_the_run_is_looked_at(run: Path) -> None:
     shutil.rmtree(run / "checkpoints")
     assert [one["step"] for one in told(run)["attention"]["checkpoints"]] == [300]
@@ -147,11 +209,13 @@ def test_a_run_of_several_directions_is_watched_in_the_one_that_is_asked_for(sev
     assert {(one["from"], one["to"]) for one in samples} == {("en", "de"), ("de", "en")}
     for languages in (("en", "de"), ("de", "en")):
         shown = told(several, languages=languages)
-        sample = next(one for one in samples if (one["from"], one["to"]) == languages)
+        of_these = [one for one in samples if (one["from"], one["to"]) == languages]
+        sample = max(of_these, key=lambda one: len(one["source"]))
         assert (shown["problem"], shown["attention"]["texts"]) == (None, [sample["source"], sample["reference"]])
         # The tag that asks for a language is looked at, too.
         assert shown["attention"]["source"][0] == f"<to:{languages[1]}>"
-    assert told(several)["attention"]["texts"][0] == samples[0]["source"]
+    longest = max(samples, key=lambda one: len(one["source"]))
+    assert told(several)["attention"]["texts"][0] == longest["source"]
     assert told(several, sentence=TEXT, languages=("de", "en"))["attention"]["texts"][0] == TEXT
 
 

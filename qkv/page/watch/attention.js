@@ -1,9 +1,11 @@
 /** What the decoder looks at while it writes one sentence, checkpoint by checkpoint: alignment as it emerges. */
 import {html, svg, visible} from "../inspector/elements.js";
 import {stepChoice} from "./steps.js";
+import {strip} from "./strip.js";
 
 const cell = 22;
-const margin = {left: 110, top: 92};
+/** What a sign of a label takes at most, along it. */
+const sign = 7;
 
 export function attentionPart() {
   const says = html("p", {});
@@ -19,6 +21,7 @@ export function attentionPart() {
     at = chosen;
     show();
   });
+  const pictures = strip((place) => steps.set(place));
   const element = html(
     "section",
     {class: "part", hidden: true},
@@ -26,6 +29,7 @@ export function attentionPart() {
     says,
     legend,
     html("div", {class: "tools"}, steps.element, html("label", {}, "Layer ", layers)),
+    pictures.element,
     place,
     said,
   );
@@ -35,7 +39,10 @@ export function attentionPart() {
   function show() {
     const {source, target, checkpoints} = told;
     const weights = checkpoints[at].layers[Number(layers.value)];
-    const [width, height] = [margin.left + source.length * cell + 8, margin.top + target.length * cell + 8];
+    // Labels above are turned by 60 degrees.
+    const margin = {left: 12 + room(target), top: 18 + room(source) * Math.sin(Math.PI / 3)};
+    const overhang = room(source.slice(-2)) / 2;
+    const [width, height] = [margin.left + source.length * cell + overhang, margin.top + target.length * cell + 8];
     const label = `Attention of layer ${Number(layers.value) + 1} after step ${checkpoints[at].step}`;
     const picture = svg(
       "svg",
@@ -64,6 +71,7 @@ export function attentionPart() {
       ),
     );
     place.replaceChildren(picture);
+    pictures.update(checkpoints, Number(layers.value), at);
     said.textContent = summary(weights);
   }
 
@@ -91,6 +99,8 @@ export function attentionPart() {
     },
   };
 }
+
+const room = (tokens) => sign * Math.max(...tokens.map((token) => visible(token).length));
 
 /** How decided attention is: sharper rows are words that have found what they came from. */
 function summary(weights) {

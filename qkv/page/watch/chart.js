@@ -20,31 +20,32 @@ export function chart({title, unit, value, kinds, digits}) {
   const shown = (number) => number.toLocaleString("en", {minimumFractionDigits: digits > 3 ? 0 : digits, maximumFractionDigits: digits});
   let curves = [];
   let scale = null;
+  let known = "";
+  /** Where the pointer is, if it is here: what it points at stays told while the curve grows. */
+  let pointed = null;
 
-  picture.addEventListener("pointermove", (event) => point(event.clientX));
-  picture.addEventListener("pointerleave", () => last());
+  picture.addEventListener("pointermove", ({clientX}) => point((pointed = clientX)));
+  picture.addEventListener("pointerleave", () => point((pointed = null)));
 
   function update(told) {
     curves = kinds.map((kind) => ({
       kind,
       points: told[kind].filter((report) => report[value] !== null).map((report) => [report.step, report[value]]),
     }));
+    if (JSON.stringify([curves, told.steps]) === known) return;
+    known = JSON.stringify([curves, told.steps]);
     scale = scaled(curves.flatMap(({points}) => points), told.steps);
     picture.replaceChildren(...(scale ? [axes(scale), curves.map((one) => drawn(one, scale))].flat(2) : [nothing()]));
     rows.replaceChildren(asTable());
-    last();
+    point(pointed);
   }
 
-  /** Says what the curves are at the step that is pointed at. */
+  /** Says what the curves are at the step that is pointed at, or at the last one. */
   function point(x) {
-    if (!scale) return;
+    if (x === null || !scale) return say(curves.map(({kind, points}) => [kind, points.at(-1)]));
     const box = picture.getBoundingClientRect();
     const step = scale.stepAt(((x - box.left) / box.width) * size.width);
     say(curves.map(({kind, points}) => [kind, nearest(points, step)]));
-  }
-
-  function last() {
-    say(curves.map(({kind, points}) => [kind, points.at(-1)]));
   }
 
   function say(found) {

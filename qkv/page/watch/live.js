@@ -13,7 +13,9 @@ async function ask() {
     told = found;
   } catch (error) {
     const gone = error instanceof TypeError;
-    told = {...told, problem: gone ? "qkv watch has ended: this is what it showed last." : error.message};
+    // Nobody knows what becomes of the run meanwhile.
+    const unknown = {seconds_left: null, seconds_since: null};
+    told = {...told, ...unknown, problem: gone ? "qkv watch has ended: this is what it showed last." : error.message};
   }
   if (told.name) document.title = `Training: ${told.name}`;
   show(told);

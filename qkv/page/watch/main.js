@@ -3,6 +3,7 @@ import {html} from "../inspector/elements.js";
 import {attentionPart} from "./attention.js";
 import {chart} from "./chart.js";
 import {samplesPart} from "./samples.js";
+import {standing, wentBack} from "./standing.js";
 
 const charts = [
   {title: "Loss", unit: "nats per target token", value: "loss", kinds: ["train", "validation"], digits: 3},
@@ -16,23 +17,24 @@ export function mount(place) {
   const title = html("h1", {});
   const where = html("p", {class: "quiet"});
   const problem = html("p", {class: "problem", role: "status"});
+  const setbacks = html("ul", {class: "setbacks"});
   const drawn = charts.map((about) => chart(about));
   const samples = samplesPart();
   const attention = attentionPart();
   place.replaceChildren(
-    html("header", {}, title, where, problem),
+    html("header", {}, title, where, problem, setbacks),
     html("div", {class: "charts"}, drawn.map(({element}) => element)),
     attention.element,
     samples.element,
   );
   return (told) => {
-    problem.textContent = told.problem ?? "";
+    const wrong = told.problem ?? "";
+    // What is written again is read out again.
+    if (problem.textContent !== wrong) problem.textContent = wrong;
     if (!told.name) return;
     title.textContent = told.name;
-    const last = Math.max(0, ...[...told.train, ...told.validation].map(({step}) => step));
-    where.textContent = last
-      ? `Step ${last.toLocaleString("en")} of ${told.steps.toLocaleString("en")}`
-      : "Nothing is logged yet.";
+    where.textContent = standing(told);
+    setbacks.replaceChildren(...told.rollbacks.map((one) => html("li", {}, wentBack(one))));
     for (const each of drawn) each.update(told);
     attention.update(told.attention);
     samples.update(told.samples);
@@ -41,5 +43,7 @@ export function mount(place) {
 
 /** Shows what a saved page carries. */
 export function mountSaved() {
-  mount(document.getElementById("watch"))(JSON.parse(document.getElementById("told").textContent));
+  const told = JSON.parse(document.getElementById("told").textContent);
+  // What was true when it was saved.
+  mount(document.getElementById("watch"))({...told, seconds_left: null, seconds_since: null});
 }

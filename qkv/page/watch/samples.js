@@ -7,6 +7,7 @@ export function samplesPart() {
   const steps = stepChoice("Validation after", (at) => show(at));
   const element = html("section", {class: "part", hidden: true}, html("h2", {}, "Samples"), steps.element, place);
   let samples = [];
+  let known = "";
 
   function show(at) {
     const text = (words) => html("td", {dir: "auto"}, words);
@@ -28,6 +29,9 @@ export function samplesPart() {
   return {
     element,
     update(found) {
+      // Drawing anew would take away what somebody has selected.
+      if (JSON.stringify(found) === known) return;
+      known = JSON.stringify(found);
       samples = found;
       element.hidden = !samples.length;
       if (samples.length) show(steps.update(samples.map(({step}) => step)));

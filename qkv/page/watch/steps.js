@@ -20,6 +20,11 @@ export function stepChoice(label, chosen) {
   }
 
   return {
+    /** As if somebody had moved the slider there. */
+    set(at) {
+      range.value = at;
+      choose();
+    },
     element: html("div", {class: "steps"}, html("span", {"aria-hidden": "true"}, label), range, said),
     /** Gives the place of the step that is to be shown. */
     update(found) {
