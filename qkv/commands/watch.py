@@ -26,7 +26,7 @@ def add_watch(commands: Commands[Any]) -> None:
         "  qkv watch run/ --html run.html                          one page that needs nothing else",
     )
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
-    parser.add_argument("--sentence", help="whose attention is shown (default: the run's first sample)")
+    parser.add_argument("--sentence", help="whose attention is shown (default: one of the run's samples)")
     parser.add_argument("--from", dest="source_language", metavar="LANGUAGE", help="of a run of several languages")
     parser.add_argument("--to", dest="target_language", metavar="LANGUAGE", help="of a run of several languages")
     parser.add_argument("--port", type=int, default=_PORT, help=f"of 127.0.0.1; 0 is any (default: {_PORT})")

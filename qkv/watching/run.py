@@ -56,7 +56,8 @@ class Watched:
         """All that the page shows, as plain values."""
         reports = self._reports()
         begun = self._run.config_file.is_file()
-        steps = self._run.config().training.steps if begun else 0
+        training = self._run.config().training if begun else None
+        steps = training.steps if training else 0
         curves = {
             kind: _thinned([_numbers(one, names) for one in reports if one["kind"] == kind])
             for kind, names in _CURVES.items()
@@ -65,6 +66,7 @@ class Watched:
         return {
             "name": self._run.path.resolve().name,
             "steps": steps,
+            "validate_every": training.validate_every if training else None,
             "standing": self._standing(begun=begun),
             "seconds_left": _seconds_left(reports, steps),
             "seconds_since": self._seconds_since(),

@@ -75,6 +75,18 @@ def test_samples_of_several_directions_say_which_they_are_of(page: Page, toy_run
     assert [page.get_by_role("cell", name=f"{source} → {target}").count() for source, target in ways] == [1, 1, 1]
 
 
+def test_a_run_that_has_only_begun_says_what_will_come(page: Page, toy_run: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(toy_run, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints", "final", "log.jsonl"))
+    saved = tmp_path / "run.html"
+    with RunDirectory(run).held():
+        saved.write_text(pages.page(pages.FOLDER / "watch", "run", Watched(run).told()))
+    page.goto(saved.as_uri())
+    expect(page.get_by_text("Training begins; nothing is reported yet")).to_be_visible()
+    expect(page.get_by_text("come with the first validation, after step 100.")).to_be_visible()
+    assert page.get_by_text("not reported yet").count() == 4
+    assert page.get_by_role("heading", name="Samples").count() == 0
+
+
 def test_a_live_page_grows_with_the_run_and_says_when_nobody_answers(page: Page, toy_run: Path, tmp_path: Path) -> None:
     run = shutil.copytree(toy_run, tmp_path / "run")
     with WatchServer(Watched(run), 0) as server:

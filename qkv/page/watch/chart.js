@@ -1,5 +1,6 @@
 /** A curve over the steps, as SVG; the same as a table for who cannot see it. */
 import {html, line, scrolled, svg, table} from "../inspector/elements.js";
+import {lastStep} from "./standing.js";
 
 const size = {width: 560, height: 230, left: 58, right: 14, top: 12, bottom: 30};
 const names = {train: "training", validation: "validation"};
@@ -32,10 +33,12 @@ export function chart({title, unit, value, kinds, digits}) {
       kind,
       points: told[kind].filter((report) => report[value] !== null).map((report) => [report.step, report[value]]),
     }));
-    if (JSON.stringify([curves, told.steps]) === known) return;
-    known = JSON.stringify([curves, told.steps]);
-    scale = scaled(curves.flatMap(({points}) => points), told.steps);
-    picture.replaceChildren(...(scale ? [axes(scale), curves.map((one) => drawn(one, scale))].flat(2) : [nothing()]));
+    // All charts end at the same step.
+    const end = lastStep(told);
+    if (JSON.stringify([curves, end]) === known) return;
+    known = JSON.stringify([curves, end]);
+    scale = scaled(curves.flatMap(({points}) => points), end);
+    picture.replaceChildren(...(scale ? [axes(scale), curves.map((one) => drawn(one, scale))].flat(2) : nothing()));
     rows.replaceChildren(asTable());
     point(pointed);
   }
@@ -74,21 +77,25 @@ export function chart({title, unit, value, kinds, digits}) {
   return {element, update};
 }
 
-const nothing = () => svg("text", {class: "label", x: size.width / 2, y: size.height / 2, "text-anchor": "middle"}, "not reported yet");
+const nothing = () => [
+  ...[size.top, size.height - size.bottom].map((y) =>
+    svg("line", {class: "rule", x1: size.left, x2: size.width - size.right, y1: y, y2: y}),
+  ),
+  svg("text", {class: "label", x: (size.left + size.width) / 2, y: size.height / 2, "text-anchor": "middle"}, "not reported yet"),
+];
 
 function key(kinds) {
   return html("ul", {class: "key"}, kinds.map((kind) => html("li", {class: kind}, names[kind])));
 }
 
 /** Where steps and values lie; nothing where there are none. */
-function scaled(points, steps) {
+function scaled(points, end) {
   if (!points.length) return null;
   const values = points.map(([, value]) => value);
   const ticks = round(Math.min(0, ...values), Math.max(...values));
   const [low, high] = [ticks[0], ticks.at(-1)];
-  const end = Math.max(...points.map(([step]) => step));
   const [wide, tall] = [size.width - size.left - size.right, size.height - size.top - size.bottom];
-  const whole = Math.min(steps, end * 1.02) || 1;
+  const whole = end || 1;
   return {
     ticks,
     steps: round(0, whole).filter((step) => step <= whole),

@@ -19,11 +19,13 @@ export function mount(place) {
   const problem = html("p", {class: "problem", role: "status"});
   const setbacks = html("ul", {class: "setbacks"});
   const drawn = charts.map((about) => chart(about));
+  const later = html("p", {class: "part quiet"});
   const samples = samplesPart();
   const attention = attentionPart();
   place.replaceChildren(
     html("header", {}, title, where, problem, setbacks),
     html("div", {class: "charts"}, drawn.map(({element}) => element)),
+    later,
     attention.element,
     samples.element,
   );
@@ -36,6 +38,8 @@ export function mount(place) {
     where.textContent = standing(told);
     setbacks.replaceChildren(...told.rollbacks.map((one) => html("li", {}, wentBack(one))));
     for (const each of drawn) each.update(told);
+    later.hidden = told.validation.length > 0 || !told.validate_every;
+    later.textContent = `BLEU, samples and attention come with the first validation, after step ${told.validate_every?.toLocaleString("en")}.`;
     attention.update(told.attention);
     samples.update(told.samples);
   };

@@ -14,9 +14,10 @@ const standings = {
   finished: (told, last) => [`Finished at step ${reached(told, last)}`],
 };
 
+export const lastStep = ({train, validation}) => Math.max(0, ...[...train, ...validation].map(({step}) => step));
+
 export function standing(told) {
-  const last = Math.max(0, ...[...told.train, ...told.validation].map(({step}) => step));
-  return standings[told.standing](told, last).filter(Boolean).join(" · ");
+  return standings[told.standing](told, lastStep(told)).filter(Boolean).join(" · ");
 }
 
 /** A run that went wrong and goes on from before. */
