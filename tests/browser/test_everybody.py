@@ -133,6 +133,24 @@ def test_a_look_inside_waits_for_a_server_that_is_gone(browser: Browser, exporte
                 expect(page.locator(".compare .problem")).to_be_empty()
 
 
+def test_a_comparison_that_takes_long_says_that_it_is_under_way(page: Page) -> None:
+    page.get_by_label("Text to translate").fill("basa koti")
+    page.get_by_role("tab", name="Look inside").click()
+    page.get_by_role("tab", name="Compare").click()
+    page.get_by_label("Second sentence").fill("basa rimo")
+    asked: list[Route] = []
+
+    def hold(route: Route) -> None:
+        asked.append(route)
+
+    page.route("**/inspect", hold, times=1)
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.locator(".compare").get_by_role("status")).to_have_text("Looking inside …")
+    asked[0].continue_()
+    expect(page.locator(".compare .sentence-pair")).to_have_count(2)
+    expect(page.locator(".compare").get_by_role("status")).to_be_hidden()
+
+
 def test_a_text_that_is_too_long_is_told_before_it_is_sent(page: Page) -> None:
     page.get_by_label("Text to translate").fill("a" * 50_001)
     expect(page.get_by_role("alert")).to_contain_text("50,001 characters, and this server takes 50,000")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import http.client
 import json
@@ -21,8 +22,12 @@ import pytest
 from qkv import Translator
 from qkv.checkpoint import RunDirectory
 from qkv.errors import ConfigError
+from qkv.models.build import build
+from qkv.prepare import Prepared
 from qkv.prepare.directory import held
 from qkv.training import train
+from qkv.training.feeding import batches_of
+from qkv.training.validation import Texts, Validation
 from qkv.watching.run import Watched
 from tests.serve.served import eventually
 from tests.toy import QUICK, Command, held_out, pairs, reports, write_tsv
@@ -278,3 +283,15 @@ def test_a_server_shows_the_run_to_this_machine_alone_and_ends_with_a_signal(toy
     finally:
         process.kill()
         process.wait()
+
+
+def test_samples_come_from_everywhere_and_none_comes_twice(toy_data: Path) -> None:
+    prepared = Prepared.open(toy_data)
+    batches = batches_of(QUICK, prepared, "valid")
+    validation = Validation.load(prepared, batches, prepared.tokenizer(), QUICK)
+    sources = ["basa", "basa", "koti", "rimo", "nesa"]
+    texts = [Texts(None, sources, [one[::-1] for one in sources])]
+    model = build(QUICK.model, prepared.tokenizer().size, seed=1)
+    told = dataclasses.replace(validation, texts=texts).run(model)
+    assert told is not None
+    assert [one["source"] for one in told["samples"]] == ["basa", "koti", "nesa"]

@@ -19,6 +19,7 @@ export function compareView(context) {
     value: suggestion(data.inspection.source.text),
   });
   const problem = html("p", {class: "problem", role: "alert"});
+  const under = html("p", {class: "quiet", role: "status"});
   const form =
     options.inspect &&
     html(
@@ -32,6 +33,7 @@ export function compareView(context) {
     "div",
     {class: "compare"},
     form,
+    under,
     problem,
     html("div", {class: "toolbar"}, controls.elements, which.element),
     body,
@@ -45,18 +47,19 @@ export function compareView(context) {
     asking.abort();
     asking = new AbortController();
     const {signal} = asking;
-    problem.textContent = "";
+    const tell = (going, wrong = "") => ([under.textContent, problem.textContent] = [going, wrong]);
+    tell("Looking inside …");
     try {
-      const found = await ask({signal, waiting: ({message}) => (problem.textContent = message)});
+      const found = await ask({signal, waiting: ({message}) => tell("", message)});
       if (signal.aborted) return;
-      problem.textContent = "";
+      tell("");
       [other, elsewhere] = found;
       // Nobody works out an equation in the other languages.
       const light = elsewhere.map((pair) => pair.map(({inspection}) => ({...inspection, vectors: null})));
       context.compared(other.inspection, light);
       update(store.get());
     } catch (error) {
-      if (!signal.aborted) problem.textContent = error.message;
+      if (!signal.aborted) tell("", error.message);
     }
   }
 
