@@ -14,16 +14,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import json
 import os
 import platform
 import re
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -38,15 +35,22 @@ from qkv.config import Config, ModelConfig, from_json, settings, to_json
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import as_json, digest, read_json_text, read_manifest, verified, write_manifest
 from qkv.progress import tell
-from qkv.storage import append_regular, explained, read_regular, remove, replacing_directory, write_atomically
+from qkv.storage import (
+    append_regular,
+    claim,
+    explained,
+    is_claimed,
+    read_regular,
+    remove,
+    replacing_directory,
+    write_atomically,
+)
 
 Tensors = Mapping[str, Tensor]
 
 _BESIDE_TENSORS = 1 << 16
 """Bytes of a checkpoint that are no tensors, at most: its JSON files and the heads of the others."""
 _STATE = "state.json"
-_LOOK = 0.1
-"""Seconds in which a look at the lock is over."""
 _LARGEST_CONFIG = 1 << 20
 _NUMBER = (int, float)
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -146,7 +150,7 @@ class RunDirectory:
             lock = append_regular(self.lock)
         with lock:
             try:
-                _claim(lock)
+                claim(lock)
             except BlockingIOError as error:
                 raise ConfigError(f"another process is at work on {self.path} right now; wait for it") from error
             yield
@@ -154,14 +158,7 @@ class RunDirectory:
     @property
     def busy(self) -> bool:
         """Whether a process is at work on the run right now."""
-        try:
-            with self.lock.open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except FileNotFoundError:
-            return False
-        return False
+        return is_claimed(self.lock)
 
     def require_free(self) -> None:
         """Tells at once where the run cannot be written, or is being written to; touches nothing."""
@@ -322,15 +319,6 @@ class RunDirectory:
         if saved is None:
             raise CheckpointError(f"{self.path} has no weights yet; train it first")
         return saved
-
-
-def _claim(lock: FileIO) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        # Perhaps somebody only looks whether a process is at work, which takes no time.
-        time.sleep(_LOOK)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def step_of(checkpoint: Path) -> int:

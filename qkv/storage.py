@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO, TextIOWrapper
@@ -14,6 +16,8 @@ from pathlib import Path
 from qkv.errors import ConfigError, FullDiskError, StorageError
 
 _UNITS = {"GB": 1e9, "MB": 1e6, "kB": 1e3}
+_LOOK = 0.1
+"""Seconds in which a look at a lock is over."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -96,6 +100,31 @@ def append_regular(path: Path) -> FileIO:
         file.close()
         raise OSError(errno.EINVAL, "it is not a file", str(path))
     return file
+
+
+def claim(lock: FileIO) -> None:
+    """Locks a file for this process alone, until it is closed; BlockingIOError where another process has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        # Perhaps somebody only looks whether it is claimed, which takes no time.
+        time.sleep(_LOOK)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_claimed(lock: Path) -> bool:
+    """Whether a process has locked this file; one that was killed has not."""
+    try:
+        file = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
 
 
 def remove(path: Path) -> None:

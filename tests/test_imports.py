@@ -62,7 +62,7 @@ MAY_IMPORT = {
     "qkv.serve": (
         "qkv errors pages progress storage text.cleaning text.glossary text.languages text.words translate files"
     ),
-    "qkv.watching": "errors pages progress checkpoint inspecting translate plot",
+    "qkv.watching": "errors pages progress checkpoint prepare inspecting translate plot",
     "qkv.commands": (
         "errors storage pages progress config text prepare engines export inspecting translate evaluate fetch "
         "reproduce parcel files serve watching"

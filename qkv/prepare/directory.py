@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -25,7 +24,7 @@ from qkv.data.corpus import Corpus
 from qkv.errors import ConfigError, FullDiskError, StorageError, TextError
 from qkv.prepare.mix import Mix
 from qkv.prepare.report import Places, summarise
-from qkv.storage import append_regular, explained, read_regular, readable_size, sync
+from qkv.storage import append_regular, claim, explained, is_claimed, read_regular, readable_size, sync
 from qkv.text.subwords import Tokenizer
 
 MANIFEST = "prepared.json"
@@ -182,8 +181,7 @@ def require_space(output: Path, needed: int) -> None:
 def held(output: Path) -> Iterator[None]:
     """Inside, no other process prepares `output`; the lock goes with the process, however that ends."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the directory that it guards: that one is moved while the lock is still needed.
-    path = output.parent / f".{output.name}.lock"
+    path = _lock_of(output)
     try:
         while (lock := _locked(path, output)) is None:
             pass
@@ -194,6 +192,11 @@ def held(output: Path) -> Iterator[None]:
             yield
         finally:
             path.unlink()
+
+
+def being_prepared(output: Path) -> bool:
+    """Whether a process prepares `output` right now."""
+    return is_claimed(_lock_of(output))
 
 
 @contextlib.contextmanager
@@ -286,13 +289,18 @@ def _sha256(path: Path) -> str:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
+def _lock_of(output: Path) -> Path:
+    # Beside the directory that it guards: that one is moved while the lock is still needed.
+    return output.parent / f".{output.name}.lock"
+
+
 def _locked(path: Path, guarded: Path) -> FileIO | None:
     """The file, locked; None where whoever had it before removed it meanwhile, so that another may hold a new one."""
     with contextlib.ExitStack() as opened:
         # Where there is no such file yet, it is the place of what it guards that nothing can be written to.
         with explained(path if os.path.lexists(path) else guarded):
             lock = opened.enter_context(append_regular(path))
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        claim(lock)
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                 opened.pop_all()

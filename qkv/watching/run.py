@@ -13,6 +13,7 @@ from qkv.errors import CheckpointError, QkvError
 from qkv.inspecting.inspection import Inspection
 from qkv.inspecting.opened import Opened
 from qkv.plot import reports_of
+from qkv.prepare.directory import being_prepared
 from qkv.translate import Translator
 
 Json = dict[str, Any]
@@ -43,7 +44,7 @@ class Watched:
     def __init__(self, path: Path, *, sentence: str | None = None, languages: tuple[str, str] | None = None) -> None:
         """The sentence is one that the run has as a sample, unless it is said."""
         # Before its text is prepared, a run has no settings.
-        self._run = RunDirectory(path) if _being_prepared(path) else RunDirectory.open(path)
+        self._run = RunDirectory(path) if being_prepared(RunDirectory(path).data) else RunDirectory.open(path)
         self._sentence = sentence
         self._languages = languages
         self._looked_at: dict[int, Path] = {}
@@ -80,7 +81,7 @@ class Watched:
     def _standing(self, *, begun: bool) -> str:
         """What becomes of the run now; the page has words for each."""
         run = self._run
-        if not begun:
+        if not begun and being_prepared(run.data):
             return "preparing"
         if run.busy:
             return "training"
@@ -174,11 +175,6 @@ class Watched:
                 for step in sorted(seen)
             ],
         }
-
-
-def _being_prepared(path: Path) -> bool:
-    """Whether `qkv train` is at the text of a run there, of which it has written nothing else yet."""
-    return (path / ".data.lock").exists() and not RunDirectory(path).config_file.exists()
 
 
 def _length(sample: Mapping[str, str]) -> int:

@@ -160,6 +160,9 @@ def test_a_run_whose_text_is_being_prepared_is_waited_for(run: Path, tmp_path: P
         watched = Watched(place)
         watched.look()
         assert (watched.told()["standing"], watched.told()["train"]) == ("preparing", [])
+    # As a process leaves it that was killed.
+    (place / ".data.lock").touch()
+    assert watched.told()["standing"] == "stopped"
     shutil.copytree(run, place, dirs_exist_ok=True)
     watched.look()
     assert (watched.told()["standing"], watched.told()["steps"]) == ("finished", 300)
