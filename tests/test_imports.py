@@ -58,9 +58,9 @@ MAY_IMPORT = {
     "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
     "qkv.export.card": "errors storage config recipes text checkpoint prepare",
     "qkv.plot": "errors",
-    "qkv.files": "errors text.protect",
+    "qkv.files": "errors text.protect text.tags",
     "qkv.serve": (
-        "qkv errors pages progress storage text.cleaning text.glossary text.languages text.words translate files"
+        "qkv errors pages progress storage text.cleaning text.glossary text.languages text.sentences text.words translate files"
     ),
     "qkv.watching": "errors pages progress checkpoint prepare inspecting translate plot",
     "qkv.commands": (

@@ -167,7 +167,7 @@ def _translation(
         documents = translate_documents(
             translator,
             texts,
-            markup="html",
+            markup="marks",
             terms=terms or partial(terms_of, keep=COMMONLY_KEPT),
             progress=show,
             **how,

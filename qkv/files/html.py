@@ -8,23 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from qkv.files.encodings import decoded
-from qkv.files.html_tokens import VOID, Attribute, Token, names, tokens
+from qkv.files.html_tokens import VOID, Attribute, Token, tokens
 from qkv.files.reading import MOST_TAGS, Asked
 from qkv.files.segments import Marking, Part, Piece, escaped, plain_segment, refused, translated, written
+from qkv.text.tags import BLOCKS, names
 
 _CHARSET = re.compile(
     rb"""<meta\s[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]+)|<\?xml\s[^>]*?encoding=["']([^"']+)""", re.IGNORECASE
 )
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 
-# These end a sentence; all others, unknown ones too, stand inside one.
-_BLOCKS = names(
-    "address article aside audio base blockquote body button canvas caption center col colgroup datalist dd details "
-    "dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup "
-    "hr html iframe legend li link main map menu meta nav noframes noscript object ol optgroup option p param pre "
-    "script search section select source style summary table tbody td template textarea tfoot th thead title tr "
-    "track ul video"
-)
 _LEFT_ALONE = names("script style code pre kbd samp var tt svg math textarea xmp iframe noembed noframes")
 _ENDED_BY = {
     "li": ("li",),
@@ -68,13 +61,13 @@ class _Reader:
                 marking.text(token.raw, html.unescape(_SPACES.sub(" ", token.raw)))
             elif token.kind == "opening" and (token.name in _LEFT_ALONE or _is_not_to_be_translated(token)):
                 whole = token.raw + "".join(_taken_whole(token, waiting))
-                if token.name in _BLOCKS:
+                if token.name in BLOCKS:
                     yield from marking.parts(_COMPOSE)
                     marking = Marking()
                     yield whole
                 else:
                     marking.single(whole)
-            elif token.name in _BLOCKS:
+            elif token.name in BLOCKS:
                 yield from marking.parts(_COMPOSE)
                 marking = Marking()
                 yield from self._block(token)

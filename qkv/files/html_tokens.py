@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from qkv.text.tags import names
+
 # In turn: a comment, what is read as one, a tag. A quotation mark counts only behind an equals sign.
 _MARKUP = re.compile(
     r"<!--(?:-?>|(?s:.*?)(?:--!?>|\Z))"
@@ -19,13 +21,6 @@ _ATTRIBUTE = re.compile(r"""([^\s"'<>/=][^\s/>=]*+)(?:(\s*+=\s*+)("[^"]*+"|'[^']
 
 # What is inside these is text to the letter.
 _RAW = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
-
-
-def names(text: str) -> frozenset[str]:
-    """The words of a text, as a set."""
-    return frozenset(text.split())
-
-
 VOID = names("area base br col embed hr img input link meta param source track wbr")
 
 

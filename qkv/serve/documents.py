@@ -153,7 +153,7 @@ class Documents:
             for some in self._helpings(texts):
                 if given_up.is_set():
                     raise Refusal("late", "Nobody waits for this file any more.")
-                order = Order(some, source, target, "html", glossary=sent.glossary)
+                order = Order(some, source, target, "marks", glossary=sent.glossary)
                 under_way.append(asyncio.run_coroutine_threadsafe(_patiently(translate, order), loop))
                 answers += [one.text for one in under_way[-1].result()]
                 count.characters += sum(map(len, some))

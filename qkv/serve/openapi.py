@@ -41,6 +41,7 @@ def _one_of(*values: str) -> Json:
 
 _TEXT: Json = {"type": "string"}
 _NUMBER: Json = {"type": "integer"}
+_TRUTH: Json = {"type": "boolean"}
 _ANYTHING: Json = {"type": "object"}
 _FILE: Json = {"type": "string", "format": "binary"}
 _ANY_MEDIA = "*/*"
@@ -94,7 +95,7 @@ def _libretranslate(settings: Settings, languages: Languages) -> Json:
         "/download_file/{name}": {
             "get": _operation(_FILE, _ERROR, parameters=[_parameter("name", "path", _TEXT)], media=_ANY_MEDIA)
         },
-        "/suggest": {"post": _operation(_object({"success": {"type": "boolean"}}), _ERROR, body=_ANYTHING)},
+        "/suggest": {"post": _operation(_object({"success": _TRUTH}), _ERROR, body=_ANYTHING)},
     }
 
 
@@ -107,10 +108,16 @@ def _deepl(languages: Languages) -> Json:
         "text": _list(_TEXT, minItems=1),
         **pair,
         "tag_handling": _one_of("xml", "html"),
-        "ignore_tags": _list(_TEXT),
+        "tag_handling_version": _one_of("v1", "v2"),
+        **dict.fromkeys(("ignore_tags", "splitting_tags", "non_splitting_tags"), _list(_TEXT)),
+        "split_sentences": _one_of("0", "1", "nonewlines"),
+        "formality": _one_of("default", "prefer_more", "prefer_less"),
+        "model_type": _one_of("quality_optimized", "prefer_quality_optimized", "latency_optimized"),
+        **dict.fromkeys(("preserve_formatting", "outline_detection", "show_billed_characters"), _TRUTH),
+        "context": _TEXT,
     }
     one = _object({"detected_source_language": _TEXT, "text": _TEXT, "billed_characters": _NUMBER})
-    told = {"glossary_id": _TEXT, "name": _TEXT, "ready": {"type": "boolean"}, "creation_time": _TEXT}
+    told = {"glossary_id": _TEXT, "name": _TEXT, "ready": _TRUTH, "creation_time": _TEXT}
     glossary = _object({**told, "source_lang": _TEXT, "target_lang": _TEXT, "entry_count": _NUMBER})
     entries = {"type": "string", "description": "lines of two terms with a tab between", "pattern": "^[a-z]+\t[a-z]+$"}
     made = _object({"name": {"type": "string", "pattern": "^[a-z]+$"}, **pair, "entries": entries})
@@ -209,7 +216,7 @@ def _inference(languages: Languages) -> Json:
     tensor = _object({"name": _TEXT, "datatype": _one_of("BYTES"), "shape": shape, "data": _list(_TEXT)})
     inputs = _object({"id": _TEXT, "inputs": _list(tensor, minItems=1, maxItems=1)}, required=["inputs"])
     outputs = _object({"model_name": _TEXT, "outputs": _list(tensor)})
-    ready = _object({"ready": {"type": "boolean"}})
+    ready = _object({"ready": _TRUTH})
     return {
         "/v2": {"get": _operation(_ANYTHING, _ERROR)},
         "/v2/health/live": {"get": _operation(_ANYTHING, _ERROR)},

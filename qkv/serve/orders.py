@@ -7,7 +7,7 @@ import struct
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from qkv.translate import Markup
+from qkv.translate import USUAL_CUTS, Cuts, Markup
 
 _LENGTH = struct.Struct("<I")
 HEAD = _LENGTH.size
@@ -27,6 +27,7 @@ class Order:
     """Terms and what they become."""
     untouched: tuple[str, ...] = ()
     """Names of tags whose content stays as it is."""
+    cuts: Cuts = USUAL_CUTS
     streamed: bool = False
     """Whether the one text is wanted as it grows, rather than the best that can be found."""
     explained: bool = False
@@ -83,4 +84,11 @@ def as_message(number: int, order: Order) -> dict[str, Any]:
 
 def from_message(message: dict[str, Any]) -> Order:
     values = dict(message["order"])
-    return Order(**values | {"untouched": tuple(values["untouched"])})
+    cuts = values["cuts"]
+    return Order(
+        **values
+        | {
+            "untouched": tuple(values["untouched"]),
+            "cuts": Cuts(cuts["ends"], tuple(cuts["tags"]), tuple(cuts["inline"])),
+        }
+    )

@@ -55,7 +55,8 @@ def prepare(order: Order, translators: Steps, *, beam: int) -> Prepared:
     """The order as these translators take it; a beam of 0 is their own."""
     first, last = translators[0], translators[-1]
     parted = [
-        part(first, text, language=order.source, markup=order.markup, untouched=order.untouched) for text in order.texts
+        part(first, text, language=order.source, markup=order.markup, untouched=order.untouched, cuts=order.cuts)
+        for text in order.texts
     ]
     sentences = [sentence for one in parted for sentence in one.sentences]
     glossary = None

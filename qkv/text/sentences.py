@@ -1,8 +1,8 @@
 """Text of any length as sentences, and sentences as text again: `split(text, "de").join(translations)`.
 
-A line break always ends a sentence, so that lines and blank lines stay as they were. Within a line the rules prefer
-two sentences left together to one torn apart. Every rule looks at no more than a few characters around a candidate, so
-the time is linear in the text, whatever it is.
+A line break ends a sentence unless it is said otherwise, so that lines and blank lines stay as they were. Within a line
+the rules prefer two sentences left together to one torn apart. Every rule looks at no more than a few characters around
+a candidate, so the time is linear in the text, whatever it is.
 """
 
 from __future__ import annotations
@@ -14,12 +14,19 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 from qkv.text.abbreviations import Abbreviations, abbreviations, code
 from qkv.text.words import LINE_BREAKS, Span
 
+Ends = Literal["lines", "marks", "nowhere"]
+"""Where sentences may end: at line breaks and at full stops and their like, at these alone, or only where all ends."""
+
 # From its first visible character on; what is before is a gap.
 _LINE = re.compile(rf"\S[^{LINE_BREAKS}]*+")
+_WHOLE = re.compile(r"\S.*+", re.DOTALL)
+_CUTTING = {"lines": (_LINE, True), "marks": (_WHOLE, True), "nowhere": (_WHOLE, False)}
+"""What is looked at at a time, and whether sentences end within it."""
 _VISIBLE = re.compile(r"\S")
 
 _SPACED_ENDS = ".!?…‼⁇⁈⁉\u037e؟۔։।॥።။។"
@@ -96,26 +103,32 @@ class Pieces:
         return gaps
 
 
-def split(text: str, language: str | None) -> Pieces:
-    """The sentences of a text; a language's code, such as `de`, brings its abbreviations."""
+def split(text: str, language: str | None, *, ends: Ends = "lines", breaks: Sequence[int] = ()) -> Pieces:
+    """The sentences of a text; a language's code, such as `de`, brings its abbreviations.
+
+    A sentence also ends at each of the places in `breaks`, which are in order.
+    """
     sentences: list[str] = []
     gaps: list[str] = []
     position = 0
-    for start, end in _spans(text, language):
-        gaps.append(text[position:start])
-        sentences.append(text[start:end])
-        position = end
+    for first, behind in itertools.pairwise((0, *breaks, len(text))):
+        for start, end in _spans(text, first, behind, language, ends):
+            gaps.append(text[position:start])
+            sentences.append(text[start:end])
+            position = end
     return Pieces(tuple(sentences), (*gaps, text[position:]))
 
 
-def _spans(text: str, language: str | None) -> Iterator[tuple[int, int]]:
-    ends, known = _ends(language), abbreviations(language)
-    for match in _LINE.finditer(text):
+def _spans(text: str, first: int, behind: int, language: str | None, ends: Ends) -> Iterator[tuple[int, int]]:
+    """Where the sentences are that stand between two places."""
+    known = abbreviations(language)
+    whole, at_marks = _CUTTING[ends]
+    for match in whole.finditer(text, first, behind):
         line = match[0].rstrip()
         # Where nothing has a capital, small letters tell nothing.
         capitals = line != line.lower()
         start = 0
-        for end in ends.finditer(line):
+        for end in _ends(language).finditer(line) if at_marks else ():
             if end.end() == len(line) or not (line[end.end()].isspace() or end[1][-1] in _WIDE_ENDS):
                 continue
             following = _VISIBLE.search(line, end.end())

@@ -11,6 +11,12 @@ from typing import NamedTuple
 from qkv.text.protect import TAG
 from qkv.text.words import LINE_BREAKS
 
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
+
+
 _TAG = re.compile(TAG)
 _NAME = re.compile(r"</?([A-Za-z0-9][^\s/>]*)")
 _LINE_BREAK = re.compile(f"[{LINE_BREAKS}]")
@@ -18,6 +24,14 @@ _LINE_BREAK = re.compile(f"[{LINE_BREAKS}]")
 _PARTING = re.compile(r"br|p|div|[uod]l|li|d[td]|t[dhr]|table|hr|h[1-6]|option|section|article")
 # What these hold is for machines.
 _NO_TEXT = ("script", "style")
+BLOCKS = names(
+    "address article aside audio base blockquote body button canvas caption center col colgroup datalist dd details "
+    "dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup "
+    "hr html iframe legend li link main map menu meta nav noframes noscript object ol optgroup option p param pre "
+    "script search section select source style summary table tbody td template textarea tfoot th thead title tr "
+    "track ul video"
+)
+"""Elements of HTML that stand in no sentence; all others, unknown ones too, may stand inside one."""
 
 _OUTSIDE = " "
 """What is outside the text is as good as white space."""
@@ -32,6 +46,8 @@ class Tag(NamedTuple):
     """The number of the tag that closes this one or that it closes."""
     stands_for_space: bool
     """Whether the plain text has a space only because this tag parted two words."""
+    ends_sentence: bool
+    """Whether what is before it and what is behind it are in no sentence together."""
 
 
 class Tagged(NamedTuple):
@@ -40,13 +56,20 @@ class Tagged(NamedTuple):
     plain: str
     tags: tuple[Tag, ...]
 
+    @property
+    def breaks(self) -> list[int]:
+        """The places in the plain text at which tags end a sentence."""
+        return [tag.position for tag in self.tags if tag.ends_sentence]
 
-def take_tags(text: str, *, whole: Collection[str] = ()) -> Tagged:
+
+def take_tags(text: str, *, whole: Collection[str] = (), ending: Collection[str] = ()) -> Tagged:
     """The text without its tags; of white space on both sides of one, that on one side goes with it.
 
-    Elements with one of the names in `whole` are like a single tag, with all that is in them.
+    Elements with one of the names in `whole` are like a single tag, with all that is in them. Those with one of the
+    names in `ending` end the sentence that is before them, and so do their ends.
     """
     found, between = _found(text, {name.lower() for name in whole})
+    ends = {name.lower() for name in ending}
     partners = _partners(found)
     tags: list[Tag] = []
     position = 0
@@ -58,18 +81,20 @@ def take_tags(text: str, *, whole: Collection[str] = ()) -> Tagged:
         if is_parted and (right or behind[number])[0].isspace():
             trail, lead = left[len(left.rstrip()) :], right[: len(right) - len(right.lstrip())]
             trail, lead = _taken_along(tag, trail, lead)
-        stands_for_space = bool(not is_parted and not behind[number].isspace() and _PARTING.fullmatch(_name(tag)))
+        name = _name(tag)
+        is_parting = name in ends or _PARTING.fullmatch(name) is not None
+        stands_for_space = is_parting and not is_parted and not behind[number].isspace()
         between[number] = left[: len(left) - len(trail)]
         between[number + 1] = " " * stands_for_space + right[len(lead) :]
         position += len(between[number])
         before = (before + between[number])[-1]
-        tags.append(Tag(trail + tag + lead, position, partners[number], stands_for_space))
+        tags.append(Tag(trail + tag + lead, position, partners[number], stands_for_space, name in ends))
     return Tagged("".join(between), tuple(tags))
 
 
-def take_html_tags(text: str, *, whole: Collection[str] = ()) -> Tagged:
+def take_html_tags(text: str, *, whole: Collection[str] = (), ending: Collection[str] = ()) -> Tagged:
     """The same of HTML: between tags, the plain text has the characters that entities stand for."""
-    taken = take_tags(text, whole={*whole, *_NO_TEXT})
+    taken = take_tags(text, whole={*whole, *_NO_TEXT}, ending=ending)
     plain = ""
     tags = []
     position = 0

@@ -2,7 +2,16 @@
 
 from qkv.search.sample import Sampling
 from qkv.translate.catalogue import Catalogue, Route
-from qkv.translate.document import Document, Markup, Parted, part, translate_document, translate_documents
+from qkv.translate.document import (
+    USUAL_CUTS,
+    Cuts,
+    Document,
+    Markup,
+    Parted,
+    part,
+    translate_document,
+    translate_documents,
+)
 from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
 from qkv.translate.relay import Relay, linked_through, noted_through
 from qkv.translate.stream import Stream
@@ -12,8 +21,10 @@ from qkv.translate.translator import Translator
 
 __all__ = [
     "COMMONLY_KEPT",
+    "USUAL_CUTS",
     "Catalogue",
     "Controls",
+    "Cuts",
     "Document",
     "Markup",
     "Mbr",

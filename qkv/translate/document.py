@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from qkv.text.placing import put_tags
-from qkv.text.sentences import Pieces, split
-from qkv.text.tags import Tagged, take_html_tags, take_tags, write_html
+from qkv.text.sentences import Ends, Pieces, split
+from qkv.text.tags import BLOCKS, Tagged, take_html_tags, take_tags, write_html
 from qkv.text.words import Span, words
 from qkv.translate.options import Terms
 from qkv.translate.translation import Translation
@@ -23,20 +23,38 @@ if TYPE_CHECKING:
     from qkv.translate.translator import Translator
 
 
-Markup = Literal["none", "tags", "html"]
+Markup = Literal["none", "tags", "marks", "html"]
+"""What a text has besides words: nothing, inline tags, those of HTML and its entities, or all that HTML has."""
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Where a text is cut into sentences."""
+
+    ends: Ends = "lines"
+    tags: tuple[str, ...] = ()
+    """Names of tags that end a sentence, besides those of the markup."""
+    inline: tuple[str, ...] = ()
+    """Names of tags that end none, whatever they are in the markup."""
+
+
+USUAL_CUTS = Cuts()
 
 
 class _Reading(NamedTuple):
-    """How the tags of a text are taken out, and how text is written between them."""
+    """How the tags of a text are taken out, which of them end a sentence, and how text is written between them."""
 
-    take: Callable[[str, Collection[str]], Tagged]
+    take: Callable[..., Tagged]
+    ending: frozenset[str]
     write: Callable[[str], str]
 
 
 _MARKUP: dict[Markup, _Reading] = {
-    "none": _Reading(lambda text, _: Tagged(text, ()), str),
-    "tags": _Reading(lambda text, whole: take_tags(text, whole=whole), str),
-    "html": _Reading(lambda text, whole: take_html_tags(text, whole=whole), write_html),
+    "none": _Reading(lambda text, **_: Tagged(text, ()), frozenset(), str),
+    "tags": _Reading(take_tags, frozenset(), str),
+    "marks": _Reading(take_html_tags, frozenset(), write_html),
+    # A line that ends in a text ends a sentence, too.
+    "html": _Reading(take_html_tags, BLOCKS | {"br"}, write_html),
 }
 
 
@@ -82,16 +100,25 @@ def part(
     language: str | None = None,
     markup: Markup = "none",
     untouched: Collection[str] = (),
+    cuts: Cuts = USUAL_CUTS,
 ) -> Parted:
     """Cuts a text of any length into sentences; its language, by default the model's source, says how they end.
 
     Elements of the markup whose names are in `untouched` stay as they are, with all that is in them.
     """
-    tagged = _MARKUP[markup].take(text, untouched)
+    reading = _MARKUP[markup]
+    tagged = reading.take(text, whole=untouched, ending={*reading.ending, *cuts.tags} - {*cuts.inline})
     # The end of a source is a token too.
     limit = translator.longest_sentence - 1
-    pieces = split(tagged.plain, language or translator.source_language).within(limit, translator.measure)
-    return Parted(pieces, tagged, markup)
+
+    def cut(ends: Ends) -> Pieces:
+        return split(tagged.plain, language or translator.source_language, ends=ends, breaks=tagged.breaks)
+
+    pieces = cut(cuts.ends)
+    if cuts.ends == "nowhere" and any(translator.measure(one) > limit for one in pieces.sentences):
+        # The ends of its sentences are the best places to cut a text that is too long to be one.
+        pieces = cut("lines")
+    return Parted(pieces.within(limit, translator.measure), tagged, markup)
 
 
 def translate_document(

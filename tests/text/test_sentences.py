@@ -119,6 +119,20 @@ def test_as_many_sentences_come_back_as_went_out() -> None:
         split("One. Two.", "en").join(["Eins."])
 
 
+def test_sentences_end_only_where_they_may() -> None:
+    text = "A long\nline. Then\n\nmore"
+    assert split(text, "en").sentences == ("A long", "line.", "Then", "more")
+    assert split(text, "en", ends="marks").sentences == ("A long\nline.", "Then\n\nmore")
+    assert split(text, "en", ends="nowhere").sentences == (text,)
+    assert split(" ", "en", ends="nowhere").sentences == ()
+
+
+def test_sentences_end_at_given_places_too() -> None:
+    pieces = split("Hours open now. Bye", "en", breaks=[0, 5, 5, 19])
+    assert (pieces.sentences, pieces.gaps) == (("Hours", "open now.", "Bye"), ("", " ", " ", ""))
+    assert split("One. Two. Three", "en", ends="nowhere", breaks=[9]).sentences == ("One. Two.", "Three")
+
+
 def test_nothing_is_no_sentence() -> None:
     assert split("", "en") == Pieces((), ("",))
     assert split(" \n ", "en") == Pieces((), (" \n ",))

@@ -204,6 +204,13 @@ def test_an_element_that_is_taken_whole_is_one_tag() -> None:
     assert take_html_tags("a<script>b < c</script>d").plain == "ad"
 
 
+def test_tags_that_end_a_sentence_tell_where() -> None:
+    tagged = take_html_tags("<p>One &amp; <b>two</b></p><P>three</P>", ending=["p"])
+    assert (tagged.plain, tagged.breaks) == ("One & two three", [0, 9, 10, 15])
+    assert take_tags("a<par>b", ending=["par"]).plain == "a b"
+    assert take_tags("a<par>b").plain == "ab"
+
+
 def test_elements_that_never_end_take_no_time() -> None:
     begun = time.monotonic()
     assert take_tags("<x>" * 100_000, whole=["x"]).plain == ""

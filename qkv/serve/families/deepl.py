@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from qkv.serve.documents import Document, Sent
+from qkv.serve.families.deepl_options import options, require_usual_formality
 from qkv.serve.families.family import Family, Front
 from qkv.serve.glossaries import Glossaries, Kept, read_entries, write_entries
 from qkv.serve.keys import Account
@@ -18,9 +19,7 @@ from qkv.serve.languages import language
 from qkv.serve.orders import Order
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
-from qkv.translate import Markup
 
-_TAGS: dict[str, Markup] = {"": "none", "xml": "tags", "html": "html"}
 _SEPARATORS = {"tsv": "\t", "csv": ","}
 _SCHEME = "deepl-auth-key"
 _UNLIMITED = 1_000_000_000_000
@@ -68,21 +67,20 @@ class DeepL(Family):
             raise Refusal("bad", "Bad request: parameter 'text' not specified.", parameter="text")
         if not (target := asked.word("target_lang")):
             raise Refusal("bad", "Bad request: parameter 'target_lang' not specified.", parameter="target_lang")
-        tags = asked.word("tag_handling") or ""
-        if tags not in _TAGS:
-            raise Refusal("bad", "Value for 'tag_handling' not supported.", parameter="tag_handling")
+        wanted = options(asked)
         source = asked.word("source_lang") or None
         number = asked.word("glossary_id")
         order = Order(
             texts,
             source,
             target,
-            _TAGS[tags],
+            wanted.markup,
             glossary=self._glossary(account, number, source, target).entries if number else None,
-            untouched=_names(asked, "ignore_tags"),
+            untouched=wanted.untouched,
+            cuts=wanted.cuts,
         )
         answers = await self.translate(account, order)
-        model = {"model_type_used": "quality_optimized"} if asked.word("model_type") else {}
+        model = {"model_type_used": wanted.model} if wanted.model else {}
         return JSONResponse(
             {
                 "translations": [
@@ -111,10 +109,14 @@ class DeepL(Family):
             raise Refusal("bad", "Bad request: parameter 'file' not specified.", parameter="file")
         if not (target := asked.word("target_lang")):
             raise Refusal("bad", "Bad request: parameter 'target_lang' not specified.", parameter="target_lang")
+        require_usual_formality(asked)
         name, data = file
         source, number = asked.word("source_lang") or None, asked.word("glossary_id")
         glossary = self._glossary(account, number, source, target).entries if number else None
         sent = Sent(asked.word("filename") or name, data, source, target, glossary)
+        wanted = asked.word("output_format")
+        if wanted and not sent.name.lower().endswith(f".{wanted.lower()}"):
+            raise Refusal("bad", "Value for 'output_format' not supported.", parameter="output_format")
         document = self.front.documents.begin(sent, partial(self.translate, account))
         return JSONResponse({"document_id": document.number, "document_key": document.key})
 
@@ -215,11 +217,6 @@ class DeepL(Family):
     async def entries(self, asked: Asked, account: Account) -> Response:
         kept = self._glossaries.get(account.name, asked.request.path_params["number"])
         return Response(write_entries(kept.entries), media_type="text/tab-separated-values")
-
-
-def _names(asked: Asked, name: str) -> tuple[str, ...]:
-    """Names of tags, given as a list or with commas between."""
-    return tuple(part.strip() for text in asked.texts(name) for part in text.split(",") if part.strip())
 
 
 def _told(kept: Kept) -> dict[str, Any]:
