@@ -8,7 +8,7 @@ import select
 from asyncio import TimerHandle
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from qkv.serve.settings import Settings
 
@@ -16,6 +16,10 @@ _HEAD_BYTES = 1 << 16
 """Of the head of a request, and of what may stand behind its body: some clients send texts in the address."""
 _PIPELINED = 128
 """Requests that a client may send before the first of them is answered."""
+_LOOK_AGAIN = 0.05
+"""Seconds between two looks whether a client that says no more still listens."""
+_STILL_THERE = b"HTTP/1.1 100 Continue\r\n\r\n"
+"""What every client of HTTP/1.1 passes over, and the kernel of one that has left refuses."""
 _TOO_LARGE = f"Invalid request: its head exceeds the limit of {_HEAD_BYTES} bytes"
 
 
@@ -30,6 +34,9 @@ class Guarded(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self._head_limit: TimerHandle | None = None
         self._write_limit: TimerHandle | None = None
+        self._next_look: TimerHandle | None = None
+        self._answering: RequestResponseCycle | None = None
+        """The request that is being answered; others may have come behind it."""
         self._in_head = False
         self._head_bytes = 0
         self._is_going_on = False
@@ -109,16 +116,40 @@ class Guarded(HttpToolsProtocol):
             self.transport.abort()
         super().timeout_keep_alive_handler()
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Whether to go on: a client that sends no more may have left, or have said all and wait for the answer.
+
+        Only what is written tells the two apart. Clients of HTTP/1.0 cannot be told anything before the answer, so they
+        are taken to have left: what they asked for would else be done for nobody.
+        """
+        answering = self._answering
+        if answering is None or answering.response_complete or self._in_head or self.cycle.more_body:
+            return False
+        if answering.scope["http_version"] == "1.0":
+            return False
+        # The last answer is the end of it.
+        self.cycle.keep_alive = False
+        if self._next_look is None:
+            if not answering.response_started:
+                self.transport.write(_STILL_THERE)
+            self._look_for_client()
+        return True
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_limit()
-        if self._write_limit is not None:
-            self._write_limit.cancel()
+        for timer in (self._write_limit, self._next_look):
+            if timer is not None:
+                timer.cancel()
         self.silent.pop(self, None)
         super().connection_lost(exc)
+        if self._answering is not None and self._answering is not self.cycle:
+            # It is told, too, where others came behind it.
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
     def shutdown(self) -> None:
         # A request that has begun to come is answered, and its answer closes the connection.
-        if not self._in_head and not self._has_unread():
+        if not self._in_head and not self._is_told_of(select.POLLIN):
             super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
@@ -139,9 +170,21 @@ class Guarded(HttpToolsProtocol):
             # The parser stops at once, and uvicorn asks for an answer to what is no request.
             raise ValueError(_TOO_LARGE)
 
-    def _has_unread(self) -> bool:
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _look_for_client(self) -> None:
+        # That a connection is broken is told whatever is asked for.
+        if self._is_told_of(0):
+            self.transport.abort()
+        else:
+            self._next_look = self.loop.call_later(_LOOK_AGAIN, self._look_for_client)
+
+    def _is_told_of(self, events: int) -> bool:
+        """Whether the kernel tells of one of these events."""
         poll = select.poll()
-        poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        poll.register(self.transport.get_extra_info("socket").fileno(), events)
         return bool(poll.poll(0))
 
     def _await_head(self) -> None:
