@@ -11,14 +11,13 @@ from qkv.files.encodings import decoded
 from qkv.files.html_tokens import VOID, Attribute, Token, tokens
 from qkv.files.reading import MOST_TAGS, Asked
 from qkv.files.segments import Marking, Part, Piece, escaped, plain_segment, refused, translated, written
-from qkv.text.tags import BLOCKS, names
+from qkv.text.tags import BLOCKS, LEFT_ALONE, names
 
 _CHARSET = re.compile(
     rb"""<meta\s[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]+)|<\?xml\s[^>]*?encoding=["']([^"']+)""", re.IGNORECASE
 )
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 
-_LEFT_ALONE = names("script style code pre kbd samp var tt svg math textarea xmp iframe noembed noframes")
 _ENDED_BY = {
     "li": ("li",),
     "option": ("option", "optgroup"),
@@ -59,7 +58,7 @@ class _Reader:
             token = waiting.pop()
             if token.kind == "text":
                 marking.text(token.raw, html.unescape(_SPACES.sub(" ", token.raw)))
-            elif token.kind == "opening" and (token.name in _LEFT_ALONE or _is_not_to_be_translated(token)):
+            elif token.kind == "opening" and (token.name in LEFT_ALONE or _is_not_to_be_translated(token)):
                 whole = token.raw + "".join(_taken_whole(token, waiting))
                 if token.name in BLOCKS:
                     yield from marking.parts(_COMPOSE)

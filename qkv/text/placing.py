@@ -229,9 +229,17 @@ def _inserted(
                 place = start if _leans_left(tag, gap) else end
             place = max(place, position)
             yield translation[position:place], False
-            yield tag.text, True
+            yield _spaced(tag, translation[:place][-1:]), True
             position = place
     yield translation[position:], False
+
+
+def _spaced(tag: Tag, before: str) -> str:
+    """The tag behind this character; one that stands between words is parted from the word before, not from a comma."""
+    bare = tag.text.rstrip()
+    if tag.partner is not None or not before or before.isspace():
+        return tag.text
+    return tag.text[len(bare) :] + bare
 
 
 def _leans_left(tag: Tag, gap: Span) -> bool:

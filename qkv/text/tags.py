@@ -22,8 +22,16 @@ _NAME = re.compile(r"</?([A-Za-z0-9][^\s/>]*)")
 _LINE_BREAK = re.compile(f"[{LINE_BREAKS}]")
 # These part the words that they stand between; others, such as those of H<sub>2</sub>O, do not.
 _PARTING = re.compile(r"br|p|div|[uod]l|li|d[td]|t[dhr]|table|hr|h[1-6]|option|section|article")
-# What these hold is for machines.
-_NO_TEXT = ("script", "style")
+LEFT_ALONE = names("script style code pre kbd samp var tt svg math textarea xmp iframe noembed noframes")
+"""Elements of HTML whose content is no language."""
+# What is preformatted may be a letter as well as a program; in that case it mostly says that it is code.
+_NO_TEXT = LEFT_ALONE - {"pre"}
+_RAW = names("script style")
+"""Elements whose content ends with the first tag that looks like their end."""
+_NOT_TO_BE_TRANSLATED = re.compile(
+    r"""\s(?:translate\s*+=\s*+(["']?)no\1|class\s*+=\s*+(?:"[^"]*?|'[^']*?)?(?<![\w-])notranslate(?![\w-])[^>]*+)(?=[\s/>])""",
+    re.IGNORECASE,
+)
 BLOCKS = names(
     "address article aside audio base blockquote body button canvas caption center col colgroup datalist dd details "
     "dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup "
@@ -33,6 +41,8 @@ BLOCKS = names(
 )
 """Elements of HTML that stand in no sentence; all others, unknown ones too, may stand inside one."""
 
+_MOST_UNCLOSED = 32
+"""Names of elements without an end: in a text that has more, no other is looked for."""
 _OUTSIDE = " "
 """What is outside the text is as good as white space."""
 
@@ -65,7 +75,8 @@ class Tagged(NamedTuple):
 def take_tags(text: str, *, whole: Collection[str] = (), ending: Collection[str] = ()) -> Tagged:
     """The text without its tags; of white space on both sides of one, that on one side goes with it.
 
-    Elements with one of the names in `whole` are like a single tag, with all that is in them. Those with one of the
+    Elements with one of the names in `whole`, or that say they are not to be translated, are like a single tag, with
+    all that is in them. Those with one of the
     names in `ending` end the sentence that is before them, and so do their ends.
     """
     found, between = _found(text, {name.lower() for name in whole})
@@ -121,17 +132,34 @@ def _found(text: str, whole: Collection[str]) -> tuple[list[str], list[str]]:
         if start < position:
             continue
         name = _name(match[0])
-        if name in whole and name not in unclosed and _opens(match[0]):
-            closing = re.compile(rf"</{re.escape(name)}\s*>", re.IGNORECASE).search(text, end)
-            if closing is None:
+        if name not in unclosed and _opens(match[0]) and (name in whole or _says_no(match[0])):
+            closed = _end(text, name, end) if len(unclosed) < _MOST_UNCLOSED else None
+            if closed is None:
                 # Nobody looks for it again: a text full of such tags would take for ever.
                 unclosed.add(name)
             else:
-                end = closing.end()
+                end = closed
         between.append(text[position:start])
         found.append(text[start:end])
         position = end
     return found, [*between, text[position:]]
+
+
+def _end(text: str, name: str, position: int) -> int | None:
+    """Where an element ends that began before this position, with those of the same name that are in it."""
+    depth = 1
+    for tag in re.compile(rf"<(/?){re.escape(name)}(?=[\s/>])[^<>]*+>", re.IGNORECASE).finditer(text, position):
+        if tag[1]:
+            depth -= 1
+        elif name not in _RAW and _opens(tag[0]):
+            depth += 1
+        if not depth:
+            return tag.end()
+    return None
+
+
+def _says_no(tag: str) -> bool:
+    return "translate" in tag.lower() and _NOT_TO_BE_TRANSLATED.search(tag) is not None
 
 
 def _opens(tag: str) -> bool:

@@ -52,7 +52,8 @@ def _model(folder: Path) -> Path:
     from qkv.export import export
     from qkv.training import train
 
-    train([toy.write_tsv(folder / "language.tsv", toy.pairs(3000))], folder / "run", toy.LEARNS)
+    with toy.one_thread():
+        train([toy.write_tsv(folder / "language.tsv", toy.pairs(3000))], folder / "run", toy.LEARNS)
     export(folder / "run", folder / "model", precision="int8")
     return folder / "model"
 

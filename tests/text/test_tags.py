@@ -211,6 +211,41 @@ def test_tags_that_end_a_sentence_tell_where() -> None:
     assert take_tags("a<par>b").plain == "ab"
 
 
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ('Say <b translate="no">good <b>old</b> day</b> now', "Say now"),
+        ("Say <b translate=no>good day</b> now", "Say now"),
+        ("Say <b class='red notranslate big'>good day</b> now", "Say now"),
+        ("Say <b class=notranslate>good day</b> now", "Say now"),
+        ('Say <b class="notranslated" translate="yes">good day</b> now', "Say good day now"),
+        ("Say <br class=notranslate>good day", "Say good day"),
+        ("Use <code>x = <code>y</code></code> now", "Use now"),
+        ("Use <codes>this</codes> now", "Use this now"),
+        ("a <script>'<script>'</script> b", "a b"),
+        ("<pre>Dear friends</pre>", "Dear friends"),
+    ],
+)
+def test_what_is_not_to_be_translated_is_taken_whole(text: str, plain: str) -> None:
+    tagged = take_html_tags(text)
+    assert " ".join(tagged.plain.split()) == plain
+    assert put_tags(tagged.plain, tagged, []) == text
+
+
+def test_a_single_tag_is_parted_from_the_word_before_it_and_not_from_a_comma() -> None:
+    tagged = take_tags('Press <x id="1"/> to see')
+    translation = "Drückt, um zu sehen"
+    alignment = [(Span(0, 5), Span(0, 6)), (Span(6, 8), Span(6, 10)), (Span(9, 12), Span(14, 19))]
+    assert put_tags(translation, tagged, alignment) == 'Drückt <x id="1"/>, um zu sehen'
+
+
+def test_elements_of_many_names_that_never_end_take_no_time() -> None:
+    text = "".join(f"<a{number} translate=no>" for number in range(20_000))
+    begun = time.monotonic()
+    assert take_html_tags(text).plain == ""
+    assert time.monotonic() - begun < 5
+
+
 def test_elements_that_never_end_take_no_time() -> None:
     begun = time.monotonic()
     assert take_tags("<x>" * 100_000, whole=["x"]).plain == ""
