@@ -18,6 +18,8 @@ from qkv.serve.refusals import Refusal
 from qkv.serve.settings import Settings
 
 _LONGEST_RETRY = 60
+_LEAST_LIKELY, _LIKELY = 0.01, 0.5
+"""Confidences: a language below the first is not that of the text, one above the second is likelier than all others."""
 _SHARE = 4
 """Orders that fill all the room there is, however large they are: each order has its turn among the others, so that a
 large one makes others wait no longer than several small ones."""
@@ -160,7 +162,11 @@ class Desk:
         if source is not None:
             return Detected(self.languages.direction(source, target).source, 1.0)
         target = self.languages.target(target)
-        return next(one for one in self.detect(text) if self.languages.reaches(one.language, target))
+        first, *others = (one for one in self.detect(text) if self.languages.reaches(one.language, target))
+        if others and first.language == target and _LEAST_LIKELY < first.confidence < _LIKELY:
+            # Whoever wants a translation has a text in another language, unless it is plain that it is not.
+            return others[0]
+        return first
 
     async def _from(self, source: str, texts: list[str], order: Order) -> list[list[str]]:
         target = self.languages.direction(source, order.target).target

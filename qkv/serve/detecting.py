@@ -38,4 +38,6 @@ class Detector:
         whole = sum(shares.values())
         whole = whole if whole >= _LEAST else 1
         found = [Detected(self._known[code], share / whole) for code, share in shares.items()]
+        # Where nothing tells them apart, the language that the server has first is as good a guess as any.
+        found.sort(key=lambda one: (-round(one.confidence, 3), self._languages.index(one.language)))
         return found + [Detected(code, 0.0) for code in self._languages if code not in {one.language for one in found}]

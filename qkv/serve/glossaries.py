@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -83,19 +84,38 @@ def _readable(written: list[Any]) -> Iterator[Kept]:
             LOG.error("a glossary that was kept cannot be read, and is left out: %r", error)
 
 
-def read_entries(text: str, separator: str) -> dict[str, str]:
-    """Lines of a source term, a separator and a target term."""
+def read_entries(text: str, kind: str) -> dict[str, str]:
+    """A source term and a target term a line; what may stand behind them says in which languages they are."""
+    if kind not in _ROWS:
+        raise Refusal("bad", "Value for 'entries_format' not supported.", parameter="entries_format")
     entries: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
+    for number, line in _ROWS[kind](text):
+        terms = [normalise(term) for term in line[:2]]
+        if not any(terms):
             continue
-        terms = [normalise(term.strip().strip('"')) for term in line.split(separator)][:2]
         if len(terms) < 2 or not all(terms):
             raise Refusal("bad", f"Bad request: line {number} of the entries is not two terms", parameter="entries")
         if terms[0] in entries:
             raise Refusal("bad", f"Bad request: {terms[0]!r} has two entries", parameter="entries")
         entries[terms[0]] = terms[1]
     return entries
+
+
+def _tabbed(text: str) -> Iterator[tuple[int, list[str]]]:
+    return ((number, line.split("\t")) for number, line in enumerate(text.splitlines(), start=1))
+
+
+def _with_commas(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines of CSV, in which a term that has a comma stands in quotation marks."""
+    lines = csv.reader(text.splitlines(keepends=True), strict=True, skipinitialspace=True)
+    try:
+        yield from ((lines.line_num, line) for line in lines)
+    except csv.Error as error:
+        message = f"Bad request: line {lines.line_num} of the entries is not CSV: {error}"
+        raise Refusal("bad", message, parameter="entries") from error
+
+
+_ROWS = {"tsv": _tabbed, "csv": _with_commas}
 
 
 def write_entries(entries: dict[str, str]) -> str:

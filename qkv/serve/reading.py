@@ -147,7 +147,8 @@ async def received(request: Request, *, buffers: Buffers, most_bytes: int, secon
 
 def _decoded(body: bytes) -> str:
     try:
-        return body.decode()
+        # Some clients put a mark of the byte order before it.
+        return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refusal("bad", "Invalid request: the body is not UTF-8") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import time
 import zipfile
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.serve.served import Served, eventually, send, serving
+from tests.serve.served import Got, Served, eventually, send, serving
 
 PAGE = b'<html lang="en"><p class="a">basa <b>koti</b></p><script>basa</script>'
 
@@ -86,12 +87,18 @@ def test_a_document_is_given_once_and_to_whoever_has_its_key(served: Served) -> 
     assert served.get("/download_file/nothing").status == 404
 
 
-def test_a_document_that_is_not_done_is_to_be_asked_for_again(exported: Path) -> None:
+def test_a_document_that_is_not_done_is_waited_for_a_while_and_then_to_be_asked_for_again(exported: Path) -> None:
     with serving(exported, "--batch-tokens", "64") as served:
-        text = b"basa koti rimo nesa\n" * 300
-        sent = send(served, "/v2/document", "a.txt", text, target_lang="FR", source_lang="EN").json
-        got = served.post(f"/v2/document/{sent['document_id']}/result", {"document_key": sent["document_key"]})
+
+        def result(text: bytes) -> Got:
+            sent = send(served, "/v2/document", "a.txt", text, target_lang="FR", source_lang="EN").json
+            return served.post(f"/v2/document/{sent['document_id']}/result", {"document_key": sent["document_key"]})
+
+        assert result(b"basa koti\n" * 9).body == b"itok asab\n" * 9
+        os.kill(served.worker, signal.SIGSTOP)
+        got = result(b"basa koti")
         assert (got.status, got.headers["retry-after"]) == (503, "1")
+        os.kill(served.worker, signal.SIGCONT)
 
 
 def test_a_document_is_translated_by_a_glossary(served: Served) -> None:

@@ -10,7 +10,9 @@ import pytest
 from qkv.config import Config, from_json, to_json
 from qkv.errors import ConfigError
 from qkv.export import export
+from qkv.serve.desk import Desk
 from qkv.serve.detecting import Detector
+from qkv.serve.engine import Engine
 from qkv.serve.languages import Direction, Languages, language
 from qkv.serve.models import load
 from qkv.serve.settings import Settings
@@ -140,3 +142,11 @@ def test_short_texts_are_in_one_of_the_languages(text: str) -> None:
 @pytest.mark.parametrize("text", ["مرحبا بالعالم، كيف حالك اليوم؟", "Me gustaría comprar una casa nueva, ¿y tú?"])
 def test_nobody_is_sure_of_a_text_in_none_of_the_languages(text: str) -> None:
     assert Detector(["en", "de", "fr"]).ranked(text)[0].confidence < 0.001
+
+
+def test_a_word_that_is_in_any_language_is_taken_to_be_in_another_than_is_wanted() -> None:
+    directions = [Direction("en", "de"), Direction("de", "en"), Direction("en", "fr"), Direction("fr", "en")]
+    desk = Desk(Engine(Settings()), directions, Settings())
+    assert desk.source(None, "de", "World").language == desk.source(None, "fr", "World").language == "en"
+    assert desk.source(None, "en", "World").language == "de"
+    assert desk.source(None, "de", "Das ist ein schönes Haus.").language == "de"

@@ -27,6 +27,8 @@ def test_json_forms_and_query_strings_say_the_same(served: Served) -> None:
     assert served.post("/translate", form={"q": "basa koti", **LIBRE}).json == expected
     assert served.post("/translate?q=basa+koti&source=en&target=fr").json == expected
     assert served.post("/translate?source=en&target=fr", {"q": "basa koti", "format": None}).json == expected
+    marked = b"\xef\xbb\xbf" + json.dumps({"q": "basa koti", **LIBRE}).encode()
+    assert served.post("/translate", marked, headers={"Content-Type": "application/json"}).json == expected
     boundary = "xyz"
     parts = "".join(
         f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
@@ -154,6 +156,22 @@ def test_a_glossary_is_kept_used_and_removed(served: Served) -> None:
     assert served.post("/v2/glossaries", {**said, "entries": "no tab"}).status == 400
 
 
+@pytest.mark.parametrize(
+    ("kind", "entries", "kept"),
+    [
+        ("csv", '"a, b","say ""no"""\r\n\r\nc, d,en,fr', 'a, b\tsay "no"\nc\td\n'),
+        ("tsv", 'a "b"\tc, d\ten', 'a "b"\tc, d\n'),
+    ],
+)
+def test_entries_of_a_glossary_are_read_as_they_are_written(served: Served, kind: str, entries: str, kept: str) -> None:
+    said = {"name": "a", "source_lang": "en", "target_lang": "fr", "entries_format": kind}
+    number = served.post("/v2/glossaries", {**said, "entries": entries}).json["glossary_id"]
+    assert served.get(f"/v2/glossaries/{number}/entries").body.decode() == kept
+    served.ask("DELETE", f"/v2/glossaries/{number}")
+    for wrong in ('"a,b', "a,", "\0" if kind == "tsv" else '"a"b,c'):
+        assert served.post("/v2/glossaries", {**said, "entries": wrong}).status == 400
+
+
 def test_google_speaks_html_unless_told_otherwise(served: Served) -> None:
     asked = {"q": ["a & b"], "target": "fr", "source": "en", "format": None}
     told = served.post("/language/translate/v2", asked).json["data"]["translations"]
@@ -205,6 +223,8 @@ def test_open_inference_takes_texts_as_json_and_as_bytes(served: Served) -> None
     ).json
     (output,) = told["outputs"]
     assert (told["id"], output["data"], output["shape"]) == ("7", ["itok asab", "asen omir"], [2])
+    wrong = served.post("/v2/models/en-fr/infer", {"inputs": [{**tensor, "data": ["basa koti"]}]})
+    assert (wrong.status, wrong.json) == (400, {"error": "the shape of 'text' is [2], and there are 1 texts"})
     head = json.dumps({
         "inputs": [{**tensor, "parameters": {"binary_data_size": 26}}],
         "outputs": [{"name": "translation", "parameters": {"binary_data": True}}],

@@ -20,7 +20,8 @@ from qkv.serve.orders import Order
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
 
-_SEPARATORS = {"tsv": "\t", "csv": ","}
+_DOCUMENT_WAIT = 5.0
+"""Seconds that an answer waits for a file that is almost done."""
 _SCHEME = "deepl-auth-key"
 _UNLIMITED = 1_000_000_000_000
 """What is told of a key without a limit, as DeepL does."""
@@ -136,6 +137,8 @@ class DeepL(Family):
 
     async def document_result(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         document = self._document(asked)
+        # Whoever does not ask first whether it is done has it all the same, if it is soon.
+        await asyncio.wait([document.work], timeout=_DOCUMENT_WAIT)
         if not document.work.done():
             raise Refusal("away", "The document is still being translated.", retry_after=1)
         if document.work.exception() is not None:
@@ -201,10 +204,8 @@ class DeepL(Family):
         for name, value in said.items():
             if not value:
                 raise Refusal("bad", f"Bad request: parameter '{name}' not specified.", parameter=name)
-        if kind not in _SEPARATORS:
-            raise Refusal("bad", "Value for 'entries_format' not supported.", parameter="entries_format")
         direction = self.desk.languages.direction(said["source_lang"] or "", said["target_lang"] or "")
-        terms = read_entries(entries[0] if entries else "", _SEPARATORS[kind])
+        terms = read_entries(entries[0] if entries else "", kind)
         return JSONResponse(_told(self._glossaries.add(account.name, said["name"] or "", direction, terms)), 201)
 
     async def glossary(self, asked: Asked, account: Account) -> Response:

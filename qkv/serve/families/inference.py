@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -84,6 +85,8 @@ class Inference(Family):
         if not isinstance(shape, list) or not all(type(one) is int and one >= 0 for one in shape):
             raise Refusal("bad", f"the shape of {_INPUT!r} must be a list of whole numbers")
         texts = [*_texts(tensor, asked.rest)]
+        if math.prod(shape) != len(texts):
+            raise Refusal("bad", f"the shape of {_INPUT!r} is {shape}, and there are {len(texts)} texts")
         answers = await self.translate(account, Order(texts, *direction))
         data = [one.text for one in answers]
         told: dict[str, Any] = {
