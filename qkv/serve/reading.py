@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, UploadFile
@@ -20,6 +20,7 @@ from qkv.serve.refusals import Refusal
 
 _MOST_FIELDS = 4096
 _BYTES_A_FIELD = 1 << 20
+_BYTES_AT_A_TIME = 1 << 16
 _JSON_LENGTH = "inference-header-content-length"
 
 
@@ -36,6 +37,13 @@ class Buffers:
 
     def give_back(self, count: int) -> None:
         self._left += count
+
+
+class File(NamedTuple):
+    """A file that came with a form."""
+
+    name: str
+    data: bytes
 
 
 class Asked:
@@ -84,12 +92,10 @@ class Asked:
             message = f"Invalid request: {name} must be a whole number, not {word[:20]!r}"
             raise Refusal("bad", message, parameter=name) from error
 
-    async def file(self) -> tuple[str, bytes] | None:
-        """The name and the content of the file that came with a form, if one did."""
-        for value in itertools.chain.from_iterable(self._values.values()):
-            if isinstance(value, UploadFile):
-                return _whole(value.filename or ""), await value.read()
-        return None
+    def file(self) -> File | None:
+        """The file that came with a form, if one did."""
+        every = itertools.chain.from_iterable(self._values.values())
+        return next((value for value in every if isinstance(value, File)), None)
 
 
 async def understood(request: Request, body: bytes) -> Asked:
@@ -170,18 +176,25 @@ def _json(body: bytes) -> Any:
 
 async def _multipart(headers: Headers, body: bytes) -> dict[str, list[Any]]:
     async def stream() -> AsyncGenerator[bytes, None]:
-        yield body
+        for start in range(0, len(body), _BYTES_AT_A_TIME):
+            yield body[start : start + _BYTES_AT_A_TIME]
+            # A large file may be slow to read, and others wait for an answer.
+            await asyncio.sleep(0)
 
     parser = MultiPartParser(
         headers, stream(), max_files=8, max_fields=_MOST_FIELDS, max_part_size=_BYTES_A_FIELD
     )  # fmt: skip
+    # What has come is in memory already: none of it is written to a disk, which there may not be.
+    parser.spool_max_size = len(body) + 1
     try:
         form = await parser.parse()
     except (MultiPartException, KeyError, ValueError, UnicodeDecodeError) as error:
         raise Refusal("bad", "Invalid request: the form cannot be read") from error
     values: dict[str, list[Any]] = {}
     for name, value in form.multi_items():
-        values.setdefault(name, []).append(_whole(value))
+        file = File(_whole(value.filename or ""), await value.read()) if isinstance(value, UploadFile) else None
+        values.setdefault(name, []).append(file or _whole(value))
+    await form.close()
     return values
 
 

@@ -105,7 +105,7 @@ class DeepL(Family):
         return kept
 
     async def send_document(self, asked: Asked, account: Account) -> Response:
-        file = await asked.file()
+        file = asked.file()
         if file is None:
             raise Refusal("bad", "Bad request: parameter 'file' not specified.", parameter="file")
         if not (target := asked.word("target_lang")):

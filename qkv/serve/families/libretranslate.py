@@ -72,7 +72,7 @@ class LibreTranslate(Family):
         return JSONResponse(told if several else {name: some[0] for name, some in told.items()})
 
     async def translate_file(self, asked: Asked, account: Account) -> Response:
-        file = await asked.file()
+        file = asked.file()
         source, target = asked.word("source"), asked.word("target")
         if file is None:
             raise Refusal("bad", "Invalid request: missing file parameter", parameter="file")
