@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +29,7 @@ from qkv.prepare import Prepared, prepare
 from qkv.prepare.directory import MANIFEST
 from qkv.training import train, train_prepared
 from tests import toy
+from tests.forked import signalled
 from tests.toy import QUICK, Command
 
 SHALLOW = toy.LEARNS.with_changes(
@@ -231,18 +229,8 @@ def test_killed_anywhere_it_goes_on_and_ends_with_the_same_files(toy_run: Path, 
     assert main(arguments(toy_run, few, tmp_path / "whole")) == 0
     killed = tmp_path / "killed"
     for there in ("translations/part-0000000030.jsonl.gz", "checkpoints/step-0000020"):
-        with subprocess.Popen(
-            [sys.executable, "-m", "qkv", *arguments(toy_run, few, killed)],
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(qkv.__file__).parents[1])},
-        ) as process:
-            end = time.monotonic() + 100
-            while not (killed / there).exists():
-                assert process.poll() is None, "it ended before it could be killed"
-                assert time.monotonic() < end, f"no {there} in time"
-                time.sleep(0.002)
-            process.send_signal(signal.SIGKILL)
-            assert process.wait() == -signal.SIGKILL
+        ended = signalled(signal.SIGKILL, killed / there, *arguments(toy_run, few, killed), told=tmp_path / "told")
+        assert ended == -signal.SIGKILL
     assert main(arguments(toy_run, few, killed)) == 0
     assert contents(killed / "translations") == contents(tmp_path / "whole" / "translations")
     assert contents(killed / "data") == contents(tmp_path / "whole" / "data")

@@ -7,9 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +17,9 @@ import qkv
 from qkv.fetch import CORPORA
 from tests import toy
 from tests.fetch.mirror import serving, stand_in
+from tests.forked import signalled
 from tests.toy import Command
-from tests.training.many import said_by, start
+from tests.training.many import forked
 
 SMALL = [
     "--set", "model.width=16", "--set", "model.hidden=24", "--set", "model.encoder_layers=1",
@@ -229,14 +227,9 @@ def test_an_interrupted_experiment_ends_as_one_that_was_not(command: Command, tm
         return [str(one) for one in given]
 
     assert command(*arguments(tmp_path / "whole")).code == 0
-    ran = subprocess.Popen(
-        [sys.executable, "-m", "qkv", *arguments(tmp_path / "cut")], env=ENVIRONMENT, stderr=subprocess.DEVNULL
-    )
-    while not [*(tmp_path / "cut" / "run" / "checkpoints").glob("step-*[0-9]")]:
-        assert ran.poll() is None
-        time.sleep(0.02)
-    ran.send_signal(signal.SIGTERM)
-    assert ran.wait() == 143
+    there = tmp_path / "cut" / "run" / "checkpoints" / "step-0000001"
+    ended = signalled(signal.SIGTERM, there, *arguments(tmp_path / "cut"), told=tmp_path / "told")
+    assert ended == 143
     assert not (tmp_path / "cut" / "results.json").exists()
     assert command(*arguments(tmp_path / "cut")).code == 0
     assert toy.equal(toy.weights(tmp_path / "cut" / "run"), toy.weights(tmp_path / "whole" / "run"))
@@ -246,13 +239,12 @@ def test_an_interrupted_experiment_ends_as_one_that_was_not(command: Command, tm
 
 def test_several_processes_reproduce_together(tmp_path: Path, toy_data: Path) -> None:
     given = ["reproduce", "base-en-de", "--data", toy_data, "--work", tmp_path / "work", *SMALL]
-    command = ["-m", "qkv", *map(str, given)]
-    ran = start([*command, "--steps", "3"])
-    said = said_by(ran)
-    assert ran.returncode == 0, said
+    command = ["qkv", *map(str, given)]
+    code, said = forked(*command, "--steps", "3")
+    assert code == 0, said
     assert results(tmp_path / "work")["processes"] == 2
     assert said.count("finished after step 3") == 1
-    assert "a budget of time is measured by one process" in said_by(start([*command, "--budget", "5s"]))
+    assert "a budget of time is measured by one process" in forked(*command, "--budget", "5s")[1]
 
 
 def test_the_list_tells_the_papers_numbers(command: Command) -> None:

@@ -6,8 +6,9 @@ import random
 from pathlib import Path
 
 from qkv.prepare import prepare
+from tests.forked import run
 from tests.test_prepare import CONFIG, dropped, sentences
-from tests.torture.trials import Tally, run, translate
+from tests.torture.trials import Tally, translate
 
 _DIRT: dict[str, bytes] = {
     "broken UTF-8": b"bro\xffken line\tof text",

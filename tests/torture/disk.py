@@ -18,7 +18,8 @@ from qkv.storage import free_bytes, require_room
 from qkv.training import train_prepared
 from qkv.training.loop import _Training
 from tests import toy
-from tests.torture.trials import CONFIG, Tally, run, train
+from tests.forked import run
+from tests.torture.trials import CONFIG, Tally, train
 
 _SIZE = 1 << 21
 _CONFIG = CONFIG.with_changes(training={"steps": 15})

@@ -20,8 +20,9 @@ import torch
 
 from qkv.checkpoint import RunDirectory
 from qkv.training import train_prepared
+from tests.forked import command, run
 from tests.test_checkpoint import rewrite_manifest
-from tests.torture.trials import CONFIG, Tally, command, run
+from tests.torture.trials import CONFIG, Tally
 
 _MEMORY = 300 << 20
 """Bytes that a command may take beyond what the same command takes of a sound run."""

@@ -19,7 +19,8 @@ import torch
 
 from qkv.checkpoint import RunDirectory, step_of
 from tests import toy
-from tests.torture.trials import Tally, run, start, train
+from tests.forked import run, start
+from tests.torture.trials import Tally, train
 
 _NUMBERS = 2000
 _TIMED_EVERY = 5

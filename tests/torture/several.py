@@ -7,14 +7,15 @@ import json
 import math
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from qkv.checkpoint import RunDirectory, step_of
 from qkv.config import Config
 from tests import toy
+from tests.forked import run as run_child
 from tests.torture.trials import Tally, train
-from tests.torture.trials import run as run_child
-from tests.training.many import ROOT, arguments, record_sentences, said_by, sentences, start
+from tests.training.many import Ended, arguments, forked, record_sentences, sentences, torchrun
 
 CONFIG = toy.QUICK.with_changes(
     model={"dropout": 0.2},
@@ -35,13 +36,10 @@ def faulty(
     rank: int = 1,
     steps: str = "0",
     restarts: int = 0,
-) -> tuple[int, str]:
+    by: Callable[..., Ended] = forked,
+) -> Ended:
     """How torchrun ended where one process had this fault at these steps, and what was said."""
-    command = [str(ROOT / "tests/training/faulty.py"), fault, str(rank), steps, *arguments(data, run, config)]
-    options = (f"--max-restarts={restarts}",)
-    with start(command, options=options) as process:
-        said = said_by(process)
-    return process.returncode, said
+    return by("tests.training.faulty", fault, str(rank), steps, *arguments(data, run, config), restarts=restarts)
 
 
 def ended(said: str) -> list[tuple[int, str]]:
@@ -76,7 +74,7 @@ def signals(folder: Path, data: Path, count: int, seed: int = 1) -> Tally:
     after: list[int] = []
     for number in range(count):
         run, step = folder / f"{number}", generator.randint(1, 100)
-        _, said = faulty(data, run, config, "asked all", rank=generator.randint(0, 1), steps=str(step))
+        _, said = faulty(data, run, config, "asked all", rank=generator.randint(0, 1), steps=str(step), by=torchrun)
         stopped = re.findall(r"qkv: stopped by SIGTERM after step (\d+), which is saved", said)
         saved = [step_of(one) for one in RunDirectory(run).checkpoints()][-1:]
         right = ended(said) == [(0, "143"), (1, "143")] and len(stopped) == 1 and saved == [*map(int, stopped)]
@@ -95,7 +93,7 @@ def lost(folder: Path, data: Path, count: int, seed: int = 1) -> Tally:
     for number, way in zip(range(count), itertools.cycle(WAYS), strict=False):
         run, rank, step = folder / f"{number}", generator.randint(0, 1), generator.randint(1, CONFIG.training.steps)
         config = _parallel(CONFIG, way)
-        code, said = faulty(data, run, config, "lost", rank=rank, steps=str(step), restarts=1)
+        code, said = faulty(data, run, config, "lost", rank=rank, steps=str(step), restarts=1, by=torchrun)
         held = code == 0 and _same(run, _whole(folder, data, config))
         tally.count(held, f"{way}, process {rank} lost before step {step}: exit {code}; {said}")
     tally.notes = {"ways": " and ".join(WAYS)}

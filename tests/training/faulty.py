@@ -1,4 +1,4 @@
-"""The command `qkv` with something wrong in one process: `torchrun faulty.py FAULT RANK STEPS train ...`.
+"""The command `qkv` with something wrong in one process: `torchrun -m tests.training.faulty FAULT RANK STEPS train …`.
 
 A fault comes before each of these steps, such as 3 or 3,4,5. Where there is none, a folder in their place is told the
 sentences of each step. How a process ended, it says at its end.

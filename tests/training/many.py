@@ -5,19 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import runpy
 import subprocess
 import sys
+import tempfile
+import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from qkv.config import Config, settings
 from qkv.data.batch import PairBatch
 from qkv.training.loop import _Training
+from tests.forked import run
 
 ROOT = Path(__file__).parents[2]
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+_SECONDS = 600
 
 
 def arguments(data: Path, run: Path, config: Config) -> list[str]:
@@ -32,35 +37,59 @@ def arguments(data: Path, run: Path, config: Config) -> list[str]:
     return ["train", f"--data={data}", f"--output={run}", *changes]
 
 
-def environment(**more: str) -> dict[str, str]:
+Ended = tuple[int, str]
+"""The exit code of a launcher, and what it and its processes said."""
+
+
+def torchrun(*module: str, processes: int = 2, restarts: int = 0) -> Ended:
+    """`torchrun -m` a module and its arguments, as users start it; each process imports torch, which takes seconds."""
+    options = ["--standalone", f"--nproc-per-node={processes}", f"--max-restarts={restarts}"]
     # A thread each: to the last bit, sums depend on how many there are.
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **more}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    launcher = [sys.executable, "-m", "torch.distributed.run", *options, "-m", *module]
+    with subprocess.Popen(launcher, env=environment, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            said = process.communicate(timeout=_SECONDS)[1]
+        except subprocess.TimeoutExpired:
+            # torchrun ends its processes, which outlive it otherwise.
+            process.terminate()
+            raise AssertionError(f"it did not end by itself: {process.communicate()[1]}") from None
+    return process.returncode, said
 
 
-def start(
-    command: list[str], *, processes: int = 2, options: tuple[str, ...] = (), **more: str
-) -> subprocess.Popen[str]:
-    """torchrun with this command: a module and its arguments, or a file and its arguments."""
-    launcher = [*TORCHRUN, "--standalone", f"--nproc-per-node={processes}", *options, *command]
-    return subprocess.Popen(launcher, env=environment(**more), stderr=subprocess.PIPE, text=True, cwd=ROOT)
+def forked(*module: str, processes: int = 2, restarts: int = 0) -> Ended:
+    """The same, by the same agent, but all processes are forked from one that has imported everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "told"
+        code = run(_launch, module, processes, restarts, told=told, seconds=_SECONDS)
+        return code, told.read_text()
 
 
-def said_by(process: subprocess.Popen[str]) -> str:
-    """What torchrun and its processes said until they ended."""
-    try:
-        return process.communicate(timeout=600)[1]
-    except subprocess.TimeoutExpired:
-        # torchrun ends its processes, which outlive it otherwise.
-        process.terminate()
-        said = process.communicate()[1]
-        raise AssertionError(f"it did not end by itself: {said}") from None
+def _launch(module: tuple[str, ...], processes: int, restarts: int) -> None:
+    """What torchrun does with its arguments, and `--standalone`."""
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=processes,
+        run_id=str(uuid.uuid4()),
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=restarts,
+        start_method="fork",
+    )
+    elastic_launch(config, _as_main)(*module)
 
 
-def together(data: Path, run: Path, config: Config, **options: Any) -> str:
+def _as_main(module: str, *arguments: str) -> None:
+    """What `python -m` does."""
+    sys.argv[1:] = arguments
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def together(data: Path, run: Path, config: Config, *, by: Callable[..., Ended] = forked, processes: int = 2) -> str:
     """Trains to the end in several processes; what they said."""
-    with start(["-m", "qkv", *arguments(data, run, config)], **options) as process:
-        said = said_by(process)
-    assert process.returncode == 0, said
+    code, said = by("qkv", *arguments(data, run, config), processes=processes)
+    assert code == 0, said
     return said
 
 

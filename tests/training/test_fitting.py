@@ -23,7 +23,7 @@ from qkv.training.processes import Processes
 from qkv.training.step import Outcome, Step
 from qkv.translate import Translation, Translator
 from tests import toy
-from tests.torture.trials import run as run_child
+from tests.forked import run as run_child
 from tests.toy import QUICK, Command
 
 AUTO = QUICK.with_changes(training={"tokens_per_batch": "auto"})

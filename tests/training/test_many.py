@@ -16,7 +16,7 @@ from qkv.training.footprint import Footprint
 from tests import toy
 from tests.torture.several import ended, faulty
 from tests.toy import QUICK
-from tests.training.many import together
+from tests.training.many import together, torchrun
 
 STILL = QUICK.with_changes(
     model={"dropout": 0.0},
@@ -59,7 +59,8 @@ def approximately(values: list[float]) -> object:
 
 @pytest.mark.parametrize("way", ["ddp", "fsdp"])
 def test_two_processes_learn_what_one_does(tmp_path: Path, toy_data: Path, alone: Path, way: str) -> None:
-    said = together(toy_data, tmp_path / "run", STILL.with_changes(training={"parallel": way, "accumulate": 2}))
+    config = STILL.with_changes(training={"parallel": way, "accumulate": 2})
+    said = together(toy_data, tmp_path / "run", config, by=torchrun)
     assert losses(tmp_path / "run") == approximately(losses(alone))
     assert len(losses(alone)) == 20
     assert losses(tmp_path / "run", "validation") == approximately(losses(alone, "validation"))

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +21,7 @@ from qkv.training import train, train_prepared
 from qkv.training.checkpoints import Checkpoints
 from qkv.training.loop import _Training
 from tests import toy
+from tests.forked import signalled
 from tests.toy import QUICK
 
 
@@ -82,18 +79,9 @@ def test_a_killed_run_goes_on_with_the_same_command(tmp_path: Path, capsys: pyte
         return ["train", str(corpus), "--recipe", "tiny", "--output", str(run), *changes]
 
     assert main(command(tmp_path / "whole")) == 0
-    with subprocess.Popen(
-        [sys.executable, "-m", "qkv", *command(tmp_path / "killed")],
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    ) as process:
-        end = time.monotonic() + 60
-        while not (tmp_path / "killed" / "checkpoints" / "step-0000030").exists():
-            assert process.poll() is None, "it ended before it could be killed"
-            assert time.monotonic() < end, "no checkpoint in a minute"
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+    there = tmp_path / "killed" / "checkpoints" / "step-0000030"
+    ended = signalled(signal.SIGKILL, there, *command(tmp_path / "killed"), told=tmp_path / "told")
+    assert ended == -signal.SIGKILL
     assert not (tmp_path / "killed" / "final").exists()
     capsys.readouterr()
     assert main(command(tmp_path / "killed")) == 0
