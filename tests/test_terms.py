@@ -60,9 +60,10 @@ def test_what_has_its_terms_by_itself_is_left_as_it_is(translator: Translator, b
 )
 def test_terms_appear_whatever_the_model_would_write(translator: Translator, how: dict[str, Any]) -> None:
     """Words that it never saw, letters that only bytes can spell, and what it would have written if it might."""
-    likely = [one.text.split()[-1] for one in translator.translate(SOURCES)]
+    sources = SOURCES[:10]
+    likely = [one.text.split()[-1] for one in translator.translate(sources)]
     terms = [Terms(required=(("Zürich", "zzz"),), once=(ODD, "{0}", "🎉"), forbidden=(word,)) for word in likely]
-    held = translator.translate(SOURCES, terms=terms, controls=Controls(no_repeats_of=2), **how)
+    held = translator.translate(sources, terms=terms, controls=Controls(no_repeats_of=2), **how)
     for first, word in zip(held, likely, strict=True):
         for one in (first, *first.alternatives):
             assert has(one.text, "Zürich") or has(one.text, "zzz") or re.match(r"\W*Zzz", one.text)
