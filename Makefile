@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-# A worker for each core, and no more than memory bears; tests/conftest.py gives each one thread.
+# As many as tests/conftest.py says, which gives each one thread, and no more than memory bears.
 WORKERS ?= auto
 
 .DELETE_ON_ERROR:

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from tests.serve.served import Served
     from tests.toy import Command
 
+LONGEST = (
+    "tests/training/test_many.py", "tests/torture/", "tests/test_demo.py", "tests/test_stretches.py",
+    "tests/test_terms.py", "tests/test_distill.py",
+)  # fmt: skip
+"""Tests that take seconds each: who comes to them last would end long after the others."""
+
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # There is a worker for each core: more threads than one in each would fight over the cores.
+    # There are more workers than cores: more threads than one in each would fight over the cores.
     for library in ("OMP", "MKL", "OPENBLAS"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
@@ -38,6 +44,24 @@ if importlib.util.find_spec("hypothesis") is not None:
     # What the tests say depends on the tree alone, not on luck or on how busy the machine is.
     hypothesis.settings.register_profile("qkv", deadline=None, derandomize=True)
     hypothesis.settings.load_profile("qkv")
+
+
+# Where there is no xdist, there is no such hook.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """A worker for each core and one more, for a fifth of their time tests wait for processes, servers and browsers."""
+    from qkv.prepare.workers import cores
+
+    return cores() + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, and all others in the order in which they stand."""
+
+    def place(item: pytest.Item) -> int:
+        return next((place for place, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
+
+    items.sort(key=place)
 
 
 @pytest.fixture

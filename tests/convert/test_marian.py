@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from torch import Tensor
-from transformers import MarianConfig, MarianMTModel
 
 from qkv.convert.marian import from_marian
 from qkv.data.batch import one_sentence_a_row
@@ -20,6 +19,10 @@ from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.search.beam import beam_search
 from qkv.search.hypothesis import Hypothesis, Limits
 from tests.packed import Pair, pair_batch, places
+
+# Heavy: whoever runs other tests shall not import it.
+if TYPE_CHECKING:
+    from transformers import MarianMTModel
 
 VOCABULARY, END, PADDING = 61, 0, 60
 LONGEST, BEAMS = 9, 4
@@ -46,6 +49,8 @@ SETTINGS: dict[str, Any] = {
 @cache
 def theirs() -> MarianMTModel:
     """Random in every weight, then taught for a moment to reverse, so that it has something to say and ends it."""
+    from transformers import MarianConfig, MarianMTModel
+
     torch.manual_seed(1)
     model = MarianMTModel(MarianConfig(**SETTINGS))
     with torch.no_grad():
@@ -197,6 +202,8 @@ def test_what_we_cannot_say_is_refused(changes: dict[str, Any], complaint: str) 
 
 
 def test_what_a_config_leaves_unsaid_is_what_transformers_takes() -> None:
+    from transformers import MarianConfig
+
     settings = theirs().config.to_dict()
     del settings["scale_embedding"]
     with pytest.raises(ConfigError, match="scale_embedding False; only True"):
