@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from qkv.prepare.directory import space_needed
 from qkv.recipes import RECIPES, recipe
 from qkv.storage import readable_size
 from tests import toy
+from tests.forked import signalled
 from tests.toy import Command
 
 SOURCES = [source for source, _ in toy.held_out()[:6]]
@@ -524,16 +524,9 @@ def test_a_closed_output_is_no_mistake() -> None:
 def test_an_interrupt_saves_and_says_how_to_go_on(tmp_path: Path, corpus: Path) -> None:
     run = tmp_path / "run"
     arguments = ["train", corpus, "--output", run, *SMALL, *QUICKLY, "--set", "training.steps=100000"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "qkv", *map(str, arguments)], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
-    ) as process:
-        end = time.monotonic() + 60
-        while not RunDirectory(run).checkpoints():
-            assert time.monotonic() < end, "no checkpoint in a minute"
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=30)
-    assert process.returncode == 130
+    first = run / "checkpoints" / "step-0000002"
+    assert signalled(signal.SIGINT, first, *map(str, arguments), told=tmp_path / "told") == 130
+    told = (tmp_path / "told").read_text()
     assert "Traceback" not in told
     newest = step_of(RunDirectory(run).checkpoints()[-1])
     assert [line for line in told.splitlines() if line.startswith("qkv:")] == [
@@ -610,13 +603,13 @@ def test_a_translation_with_bytes_that_end_lines_is_one_line(
 
 
 @pytest.mark.parametrize("nowhere", ["2>&-", "2>/dev/full"])
-def test_messages_that_nobody_can_read_stop_nothing(toy_run: Path, corpus: Path, tmp_path: Path, nowhere: str) -> None:
+def test_messages_that_nobody_can_read_stop_nothing(exported: Path, corpus: Path, tmp_path: Path, nowhere: str) -> None:
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         words = " ".join(str(one) for one in arguments)
         line = f"echo {SOURCES[0]} | {sys.executable} -m qkv {words} {nowhere}"
         return subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=ENVIRONMENT, check=False)
 
-    translated = run("translate", toy_run)
+    translated = run("translate", exported)
     assert (translated.returncode, len(translated.stdout.splitlines())) == (0, 1)
     trained = run("train", corpus, *SMALL, *QUICKLY, "--output", tmp_path / "run")
     assert trained.returncode == 0

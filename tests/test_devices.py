@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import resource
 import sys
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import torch
 from qkv import devices
 from qkv.devices import choose_device, choose_kernels, choose_precision, free_memory
 from qkv.errors import ConfigError
+from tests.forked import run
 
 CPU = torch.device("cpu")
 
@@ -93,14 +94,16 @@ def test_free_memory_ends_where_the_limits_of_a_container_or_a_queue_do(
     assert free_memory(CPU) == free
 
 
-def test_a_limit_of_the_process_is_a_limit_of_its_memory() -> None:
+def tell_free_memory(limit: int | None) -> None:
+    """What is free where the process may have so much, or little more than it has."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    most = limit or used + (1 << 28)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    sys.stdout.write(str(free_memory(CPU)))
+
+
+@pytest.mark.parametrize(("limit", "most"), [(1 << 36, (1 << 36) - 1), (None, 1 << 28)])
+def test_a_limit_of_the_process_is_a_limit_of_its_memory(tmp_path: Path, limit: int | None, most: int) -> None:
     """As `ulimit -v` sets it."""
-    code = (
-        "import resource, torch; from qkv.devices import free_memory; used = 1 << 36;"
-        "resource.setrlimit(resource.RLIMIT_AS, (used, used)); print(free_memory(torch.device('cpu')))"
-    )
-    free = int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
-    assert 0 < free < 1 << 36
-    code = code.replace("1 << 36", "int(open('/proc/self/statm').read().split()[0]) * 4096 + (1 << 28)")
-    free = int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
-    assert 0 < free <= 1 << 28
+    assert run(tell_free_memory, limit, told=tmp_path / "told") == 0
+    assert 0 < int((tmp_path / "told").read_text()) <= most
