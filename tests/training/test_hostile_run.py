@@ -22,12 +22,6 @@ from tests.toy import QUICK
 LONGER = QUICK.with_changes(training={"steps": 16})
 
 
-@pytest.fixture
-def run(tmp_path: Path, toy_data: Path) -> Path:
-    train_prepared(toy_data, tmp_path / "run", QUICK)
-    return tmp_path / "run"
-
-
 @pytest.mark.parametrize("name", ["log.jsonl", "config.json", "log.jsonl.tmp", "config.json.tmp"])
 def test_no_link_leads_it_to_other_files(run: Path, toy_data: Path, tmp_path: Path, name: str) -> None:
     notes = tmp_path / "notes.txt"

@@ -90,13 +90,6 @@ def test_a_killed_run_goes_on_with_the_same_command(tmp_path: Path, capsys: pyte
     assert toy.reports(tmp_path / "whole") == toy.reports(tmp_path / "killed")
 
 
-@pytest.fixture
-def run(tmp_path: Path, toy_data: Path) -> Path:
-    """A finished run with checkpoints of steps 4, 8 and 12."""
-    train_prepared(toy_data, tmp_path / "run", QUICK)
-    return tmp_path / "run"
-
-
 def newest(run: Path) -> Path:
     return RunDirectory(run).checkpoints()[-1]
 
