@@ -68,12 +68,12 @@ def signals(folder: Path, data: Path, count: int, seed: int = 1) -> Tally:
     """SIGTERM to torchrun at a random step: all save the same one and end with 143; the run ends as if it had not."""
     tally = Tally("SIGTERM to torchrun with 2 processes: same step saved, each exits 143, goes on bit-equal")
     # Long enough that torchrun, which looks around ten times a second, is heard before the end.
-    config = CONFIG.with_changes(training={"steps": 400, "save_every": 100, "report_every": 50, "validate_every": 200})
+    config = CONFIG.with_changes(training={"steps": 240, "save_every": 60, "report_every": 30, "validate_every": 120})
     whole = _whole(folder, data, config)
     generator = random.Random(seed)
     after: list[int] = []
     for number in range(count):
-        run, step = folder / f"{number}", generator.randint(1, 100)
+        run, step = folder / f"{number}", generator.randint(1, 60)
         _, said = faulty(data, run, config, "asked all", rank=generator.randint(0, 1), steps=str(step), by=torchrun)
         stopped = re.findall(r"qkv: stopped by SIGTERM after step (\d+), which is saved", said)
         saved = [step_of(one) for one in RunDirectory(run).checkpoints()][-1:]
