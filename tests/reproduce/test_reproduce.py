@@ -98,11 +98,11 @@ def test_the_papers_number_stands_beside(command: Command, tmp_path: Path, toy_d
 
 
 def test_a_budget_of_time_bounds_the_training(command: Command, tmp_path: Path, toy_data: Path) -> None:
-    ran = command("reproduce", "base-en-de", "--data", toy_data, "--work", tmp_path, *SMALL, "--budget", "0.5s")
+    ran = command("reproduce", "base-en-de", "--data", toy_data, "--work", tmp_path, *SMALL, "--budget", "1s")
     assert ran.code == 0, ran.err
     told = results(tmp_path)
     assert told["steps"] > 3
-    assert told["seconds"] < 5
+    assert told["seconds"] < 10
 
 
 def test_what_contradicts_itself_is_refused_before_anything_is_done(

@@ -141,6 +141,6 @@ def test_a_server_that_stops_finishes_files_and_gives_them_out(exported: Path) -
 
 def test_a_file_that_nobody_can_have_is_told(exported: Path) -> None:
     with serving(exported, "--batch-tokens", "64", "--drain-delay", "0", "--drain-timeout", "0.2") as served:
-        send(served, "/v2/document", "a.txt", b"basa koti rimo nesa\n" * 300, target_lang="FR", source_lang="EN")
+        send(served, "/v2/document", "a.txt", b"basa koti rimo nesa\n" * 1200, target_lang="FR", source_lang="EN")
         assert served.stop() == 143
         assert "1 files that were accepted have not been fetched, and are lost" in served.log.read_text()

@@ -247,9 +247,9 @@ def test_elements_of_many_names_that_never_end_take_no_time() -> None:
 
 
 def test_elements_that_never_end_take_no_time() -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     assert take_tags("<x>" * 100_000, whole=["x"]).plain == ""
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize("kept", ["{name}", "%(user)s", "https://a.org/b?c=d", "you@example.org", "{{a.b}}", "__x__"])
