@@ -151,7 +151,13 @@ def test_a_terminal_that_is_closed_loses_nothing(tmp_path: Path) -> None:
     """It sends SIGHUP, and takes nothing that is written to it any more."""
     corpus = toy.write_tsv(tmp_path / "corpus.tsv", toy.pairs(120))
     ours, its = os.openpty()
-    with started(corpus, tmp_path / "run", stderr=its) as process:
+    # Tests that nohup began ignore the signal, and so would every process that they start.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        process = started(corpus, tmp_path / "run", stderr=its)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with process:
         os.close(its)
         while b"step " not in os.read(ours, 1 << 16):
             pass
