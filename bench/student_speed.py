@@ -61,8 +61,8 @@ def main() -> None:
 
 
 def compare(name: str, systems: Mapping[str, Translates], rounds: int) -> None:
-    """All at beam 4, and the last one greedy too; medians of their tokens in a second of work."""
-    asked = [*((system, 4) for system in systems), ([*systems][-1], 1)]
+    """All at beam 4, and the last one with narrower beams too; medians of their tokens in a second of work."""
+    asked = [*((system, 4) for system in systems), *(([*systems][-1], beam) for beam in (3, 2, 1))]
     speeds: dict[tuple[str, int], list[float]] = {one: [] for one in asked}
     for number in range(rounds + 1):
         for system, beam in asked:
