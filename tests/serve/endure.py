@@ -39,7 +39,7 @@ def main() -> int:
         model = _model(Path(name))
         with serving(model) as served:
             ran = fuzzed(served, Path(name), examples=chosen.examples)
-            print(ran.stdout[ran.stdout.rfind("SUMMARY") :])
+            print(ran.stdout[ran.stdout.find("FAILURES" if ran.returncode else "SUMMARY") :])
         load = [sys.executable, "-m", "bench.serve_load", "--model", str(model), "--from", "en", "--to", "fr"]
         trials = ["--trials", "capacity,overload,disconnects,slow,endless,stop,soak"]
         times = ["--stops", str(chosen.stops), "--soak", str(chosen.soak)]
