@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 from torch.profiler import ProfilerActivity, profile
 
 from qkv.config import Config
 from qkv.data.batch import PairBatch
-from qkv.models.build import build, hasten
-from qkv.training.averaging import NoAverage
-from qkv.training.objective import Goal
-from qkv.training.optimizer import build_optimizers
+from qkv.training.learner import Learner
 from qkv.training.processes import Processes
-from qkv.training.step import Alone, Step
-from qkv.training.weights import Weights
 
 KINDS = {
     "matrix products": ("nvjet", "gemm", "cutlass", "splitK"),
@@ -33,12 +27,7 @@ _STEPS = 3
 
 def profile_step(config: Config, batch: PairBatch, vocabulary: int) -> None:
     """Prints each kind's milliseconds a step and its share."""
-    model = build(config.model, vocabulary, seed=1).cuda()
-    hasten(model)
-    weights = Weights(model, torch.bfloat16)
-    gradients = Alone(model, weights, Goal.of(config.training), Processes())
-    optimizers = build_optimizers(config.training, weights.exact, ())
-    step = Step(config, gradients, weights, optimizers, NoAverage(weights.exact), captured=True)
+    step = Learner.begin(config, vocabulary, Processes()).take_step
     for number in range(1, 6):
         step.begin(batch, number)()
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:

@@ -33,15 +33,10 @@ from bench.sentences import write_corpus
 from qkv.config import Config
 from qkv.data.batches import Batches, Marks
 from qkv.data.corpus import Corpus
-from qkv.models.build import build
 from qkv.prepare import Prepared
-from qkv.recipes import recipe
-from qkv.training.averaging import NoAverage
-from qkv.training.objective import Goal
-from qkv.training.optimizer import build_optimizers
+from qkv.recipes import RECIPES, recipe
+from qkv.training.learner import Learner
 from qkv.training.processes import Processes
-from qkv.training.step import Alone, Step
-from qkv.training.weights import Weights
 
 _SKIPPED = 50
 """The first steps of a run on a GPU, in which kernels are compiled and the step is captured."""
@@ -64,11 +59,17 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="show where the time of a step goes (GPU)")
     parser.add_argument("--alone", action="store_true", help="without the peers")
     options = parser.parse_args()
+    if options.recipe not in RECIPES:
+        parser.error(f"no recipe {options.recipe!r}; there are {', '.join(RECIPES)}")
     config = recipe(options.recipe).with_changes(training={"label_smoothing": 0.1}, model={"dropout": 0.1})
+    if options.tokens is not None and options.tokens < config.data.row_width:
+        parser.error(f"--tokens {options.tokens} is less than a row of {config.data.row_width}")
     if torch.cuda.is_available():
         if options.data is None:
             parser.error("on a GPU, --data DIRECTORY: what qkv prepare wrote")
         on_gpu(config, options)
+    elif options.profile or options.data is not None:
+        parser.error("--profile and --data are for a GPU, and there is none; without them, sentences are made up")
     else:
         on_cpu(config, options)
 
@@ -137,7 +138,9 @@ def train(options: argparse.Namespace, run: Path, tokens: int, *, steps: int) ->
     command += ["--output", str(run), "--set", "model.dropout=0.1"]
     for name, value in settings.items():
         command += ["--set", f"training.{name}={value}"]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    ran = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    if ran.returncode:
+        sys.exit(f"qkv train failed:\n{ran.stderr[-2000:]}")
     return [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
 
 
@@ -159,11 +162,7 @@ def qkv_steps(config: Config, corpus: Corpus, vocabulary: int, tokens: int) -> I
     """The trainer's own step; each gives the number of real tokens it saw."""
     width = config.data.row_width
     batches = Batches(corpus, width=width, rows_a_step=tokens // width, marks=_MARKS, seed=1)
-    model = build(config.model, vocabulary, seed=1)
-    weights = Weights(model, torch.float32)
-    gradients = Alone(model, weights, Goal.of(config.training), Processes())
-    optimizers = build_optimizers(config.training, weights.exact, ())
-    step = Step(config, gradients, weights, optimizers, NoAverage(weights.exact), captured=False)
+    step = Learner.begin(config, vocabulary, Processes()).take_step
     number = 0
     while True:
         batch = batches.of_step(number)

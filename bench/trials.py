@@ -54,23 +54,26 @@ _TILED = 128
 
 
 def main() -> None:
-    options = _parser().parse_args()
+    parser = _parser()
+    options = parser.parse_args()
     if options.table:
         print(table(results_in(options.table)))
         return
     chosen = {name: one for name, one in TRIALS.items() if _wanted(name, options.only)}
+    if not chosen:
+        parser.error(f"no trial has {' or '.join(options.only)} in its name; --list shows them all")
     if options.list:
         print("\n".join(chosen))
         return
     given = {name: one for name, one in chosen.items() if getattr(options, one.data) is not None}
     for name in chosen.keys() - given.keys():
         print(f"{name}: needs --{chosen[name].data}")
-    asked = (options.seconds, options.set)
-    there = {result["name"] for result in results_in(options.output) if (result["asked"], result["set"]) == asked}
-    trials = {name: one for name, one in given.items() if name not in there}
+    there = [one for one in results_in(options.output) if "error" not in one]
+    trials = {name: one for name, one in given.items() if not _is_among(there, name, one, options)}
     kinds = {_kind(trial) for trial in trials.values()}
     expected = (options.seconds + _BESIDE) * len(trials) + _BESIDE * len(kinds)
     print(f"{len(trials)} trials of {options.seconds:g} s: about {duration(expected)} in all", flush=True)
+    drop_half_a_line(options.output)
     begun = time.monotonic()
     for number, result in enumerate(results(trials, options), start=1):
         with options.output.open("a", encoding="utf-8") as file:
@@ -85,7 +88,7 @@ def results(trials: Mapping[str, Trial], options: argparse.Namespace) -> Iterato
     speeds: dict[tuple[object, int], float] = {}
     for name, trial in trials.items():
         begun = time.monotonic()
-        told: dict[str, Any] = {"name": name, "asked": options.seconds, "set": options.set, "commit": _commit()}
+        told: dict[str, Any] = {**_question(name, trial, options), "commit": _commit()}
         try:
             told |= attempt(trial, options, speeds)
         except Exception as error:  # noqa: BLE001
@@ -143,7 +146,19 @@ def note(config: Config) -> str:
 
 
 def results_in(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    """What a file of results says; the last line may be half a line, where a machine was taken away."""
+    return [json.loads(line) for line in _whole_lines(path)]
+
+
+def drop_half_a_line(path: Path) -> None:
+    """So that the next result begins a line."""
+    if path.exists():
+        path.write_text("".join(_whole_lines(path)), encoding="utf-8")
+
+
+def _whole_lines(path: Path) -> list[str]:
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    return [line for line in lines if line.endswith("\n")]
 
 
 def table(some: list[dict[str, Any]]) -> str:
@@ -161,6 +176,17 @@ def row(result: dict[str, Any]) -> str:
         f"| {result['name']} | {result['steps']:,} | {result['seconds']:.1f} of {result['asked']:g} | "
         f"{result['tokens_per_second']:,.0f} | {result['nll']:.3f} | {bleu} | {result['note']} |"
     )
+
+
+def _question(name: str, trial: Trial, options: argparse.Namespace) -> dict[str, Any]:
+    """What a result is the answer to."""
+    data = Prepared.open(getattr(options, trial.data)).fingerprint
+    return {"name": name, "asked": options.seconds, "set": options.set, "data": data}
+
+
+def _is_among(results: list[dict[str, Any]], name: str, trial: Trial, options: argparse.Namespace) -> bool:
+    question = _question(name, trial, options)
+    return any({key: one.get(key) for key in question} == question for one in results)
 
 
 def _kind(trial: Trial) -> object:

@@ -9,7 +9,7 @@ import pytest
 
 from bench import trials
 from bench.trial_table import TRIALS, Trial, papers
-from bench.trials import config_of, results_in, steps_within, table
+from bench.trials import config_of, drop_half_a_line, results_in, steps_within, table
 from qkv.recipes import recipe
 from qkv.training.optimizer import learning_rate
 from tests import toy
@@ -105,3 +105,12 @@ def test_the_table_has_the_best_first_and_failures_last() -> None:
     lines = table(some).splitlines()[2:]
     assert lines[0] == "| better | 10 | 4.9 of 5 | 1,000,000 | 2.000 | 1.23 |  |"
     assert [line.split(" | ")[0] for line in lines] == ["| better", "| worse", "| broken"]
+
+
+def test_half_a_line_is_no_result(tmp_path: Path) -> None:
+    """A machine may be taken away while it writes."""
+    output = tmp_path / "trials.jsonl"
+    output.write_text('{"name": "fast"}\n{"name": "fa')
+    assert results_in(output) == [{"name": "fast"}]
+    drop_half_a_line(output)
+    assert output.read_text() == '{"name": "fast"}\n'
