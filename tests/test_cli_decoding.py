@@ -51,6 +51,9 @@ def test_each_translation_begins_with_its_line_of_the_prefixes(
     ran = command("translate", toy_run, "--prefixes", prefixes, given=text(SOURCES))
     assert ran.code == 3
     assert f"{prefixes} has 3 lines, and the input has more; give a line for each" in ran.err
+    ran = command("translate", toy_run, "--prefixes", prefixes, given=text(["basa kodu"]))
+    assert ran.code == 3
+    assert f"{prefixes} has more lines than the input, which has 1; give a line for each" in ran.err
 
 
 def test_a_translation_repeats_nothing_and_has_its_least_length(command: Command, toy_run: Path) -> None:
@@ -235,6 +238,9 @@ def test_lines_before_a_broken_one_are_scored(command: Command, toy_run: Path) -
         (["--mbr", "chrf", "--samples", "1"], "draw from 2 to 1024"),
         (["--mbr", "ter"], "argument --mbr: invalid choice: 'ter'"),
         (["--prefix", "a", "--prefixes", "b"], "--prefix does not go with --prefixes"),
+        (["--sample", "--beam", "4"], "--sample does not go with --beam"),
+        (["--sample", "--coverage-penalty", "1"], "--sample does not go with --coverage-penalty"),
+        (["--mbr", "chrf", "--length-penalty", "3"], "--mbr does not go with --length-penalty"),
         (["--prefixes", "nowhere"], "no such file: nowhere"),
         (["--rerank", "nowhere"], "no such run directory: nowhere"),
         (["--n-best", "0"], "--n-best is 0; it must be at least 1"),

@@ -36,6 +36,8 @@ _OF_USE_ONLY_WITH = {
 }
 """Options that say how, by those that say what."""
 
+_OF_SEARCH = ("beam", "length_penalty", "coverage_penalty")
+"""What is drawn is not searched for."""
 _NOT_WITH = {
     "stream": ("n_best", "scores", "json", "sample", "mbr", "rerank", "beam", "length_penalty", "glossary", "keep"),
     "file": (
@@ -43,8 +45,8 @@ _NOT_WITH = {
         *("rerank",),
     ),
     "document": ("n_best", "scores", "json", "stream", "prefix", "prefixes"),
-    "mbr": ("sample", "rerank"),
-    "sample": ("rerank",),
+    "mbr": ("sample", "rerank", *_OF_SEARCH),
+    "sample": ("rerank", *_OF_SEARCH),
     "prefix": ("prefixes",),
 }
 
@@ -161,6 +163,7 @@ def _translate(options: argparse.Namespace) -> None:
                 cut_off = show(done, texts, prefixes(done, len(texts)), output)
                 done += len(texts)
                 _tell_of_lines(cut_off, "the translation does not end by itself; the length limit cut it off")
+            prefixes(done, 0)
         except RuleError as error:
             raise RuleError(done + error.sentence, "line") from error
         except TextError as error:
@@ -303,7 +306,7 @@ def _sampling(options: argparse.Namespace) -> Sampling | None:
 
 
 def _prefixes(options: argparse.Namespace) -> Callable[[int, int], list[str] | None]:
-    """What so many lines after so many others begin with."""
+    """What so many lines after so many others begin with; asked for none, that there are no more."""
     if options.prefixes is None:
         return lambda _, count: [options.prefix] * count if options.prefix else None
     from qkv.text.files import read_lines
@@ -316,6 +319,10 @@ def _prefixes(options: argparse.Namespace) -> Callable[[int, int], list[str] | N
             raise TextError(
                 f"{options.prefixes} has {done + len(some):,} lines, and the input has more; give a line for each, "
                 "empty where a translation may begin as it likes"
+            )
+        if not count and next(lines, None) is not None:
+            raise TextError(
+                f"{options.prefixes} has more lines than the input, which has {done:,}; give a line for each"
             )
         return some
 

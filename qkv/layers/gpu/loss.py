@@ -1,4 +1,4 @@
-"""Loss and gradient of one chunk's logits in one pass: the twin of `loss.loss_and_gradient`."""
+"""Loss and gradient of one chunk's logits in one kernel: the twin of `loss.loss_and_gradient`."""
 
 from __future__ import annotations
 
