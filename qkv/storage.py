@@ -16,8 +16,10 @@ from pathlib import Path
 from qkv.errors import ConfigError, FullDiskError, StorageError
 
 _UNITS = {"GB": 1e9, "MB": 1e6, "kB": 1e3}
-_LOOK = 0.1
-"""Seconds in which a look at a lock is over."""
+_LOOK = 0.005
+"""Seconds in which a look at a lock is over, as a rule."""
+_LONGEST_LOOK = 30.0
+"""Seconds after which it is given up to wait for one: whoever looks was stopped in the midst of it."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -104,12 +106,17 @@ def append_regular(path: Path) -> FileIO:
 
 def claim(lock: FileIO) -> None:
     """Locks a file for this process alone, until it is closed; BlockingIOError where another process has it."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        # Perhaps somebody only looks whether it is claimed, which takes no time.
+    until = time.monotonic() + _LONGEST_LOOK
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # It can be shared where somebody only looks whether it is claimed, which is soon over.
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            if time.monotonic() > until:
+                raise
         time.sleep(_LOOK)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def is_claimed(lock: Path) -> bool:

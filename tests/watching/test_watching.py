@@ -140,7 +140,7 @@ def test_it_is_told_whether_a_run_goes_on_and_how_long(run: Path) -> None:
 
 def test_a_look_at_whether_a_run_goes_on_keeps_nobody_from_it(run: Path) -> None:
     def let_go(lock: IO[bytes]) -> None:
-        time.sleep(0.02)
+        time.sleep(0.5)
         fcntl.flock(lock, fcntl.LOCK_UN)
 
     with (run / "lock").open("rb") as lock, ThreadPoolExecutor(1) as beside:
@@ -149,6 +149,11 @@ def test_a_look_at_whether_a_run_goes_on_keeps_nobody_from_it(run: Path) -> None
         beside.submit(let_go, lock)
         with RunDirectory(run).held():
             assert RunDirectory(run).busy
+            begun = time.monotonic()
+            with pytest.raises(ConfigError, match="another process is at work"), RunDirectory(run).held():
+                pass
+            # A claim is not waited for as a look is.
+            assert time.monotonic() - begun < 10
 
 
 def test_a_run_whose_text_is_being_prepared_is_waited_for(run: Path, tmp_path: Path) -> None:
