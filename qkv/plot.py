@@ -141,7 +141,7 @@ _MARKS: dict[str, dict[str, Any]] = {
     "train": {"linewidth": 1.2, "alpha": 0.75},
     "validation": {"linewidth": 1.6, "marker": "o", "markersize": 4.5, "markeredgecolor": "white"},
 }
-_KINDS = (*_MARKS, "rollback")
+_KINDS = (*_MARKS, "rollback", "stopped")
 """Reports that mean something to a reader; others may be there."""
 # Okabe and Ito's palette less its yellow, too pale for a line: every kind of eye can tell these apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

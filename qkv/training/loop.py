@@ -6,8 +6,8 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
@@ -18,7 +18,7 @@ from qkv.config import Config, settings
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches
 from qkv.devices import choose_device, release_memory
-from qkv.errors import CheckpointError, TrainingError
+from qkv.errors import CheckpointError, QkvError, TrainingError
 from qkv.prepare import Prepared
 from qkv.storage import write_atomically
 from qkv.training.checkpoints import Checkpoints, newest_saved, require_same_data
@@ -87,20 +87,21 @@ def _attempt(training: _Training) -> Setback | bool:
             line.say(f"{run.path} is finished; {training.how_to_go_on()}")
             return True
         training.introduce()
-        with training.stopping.listening():
-            training.run_steps()
-            if not training.done:
-                line.say(training.explain())
-                return False
-        training.checkpoints.finish()
+        with _full_memory_explained(training):
+            with training.stopping.listening():
+                training.run_steps()
+                if not training.done:
+                    why = training.explain()
+                    training.log.write("stopped", training.step, why=why)
+                    line.say(why)
+                    return False
+            training.checkpoints.finish()
     except Diverged as diverged:
         training.go_back(diverged.setback)
         return diverged.setback
-    except torch.OutOfMemoryError as error:
-        raise TrainingError(
-            f"the memory of {training.learner.device} is full; --set training.accumulate="
-            f"{2 * training.config.training.accumulate} needs about half as much of it for the same steps"
-        ) from error
+    except QkvError as error:
+        training.log.write("stopped", training.step, why=str(error))
+        raise
     finally:
         training.checkpoints.close()
         line.close()
@@ -109,6 +110,17 @@ def _attempt(training: _Training) -> Setback | bool:
     left_out = f"; {skipped:,} steps were left out" if skipped else ""
     line.say(f"finished after step {training.step:,}: {run.path}{left_out}")
     return True
+
+
+@contextmanager
+def _full_memory_explained(training: _Training) -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(
+            f"the memory of {training.learner.device} is full; --set training.accumulate="
+            f"{2 * training.config.training.accumulate} needs about half as much of it for the same steps"
+        ) from error
 
 
 class _Begun(NamedTuple):

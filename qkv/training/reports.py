@@ -91,6 +91,8 @@ class Log:
             try:
                 report = json.loads(line)
                 known = report["step"] <= since_step and report.get("rollback", 0) <= rollbacks
+                # Why it stopped is of no matter once it goes on.
+                known = known and report["kind"] != "stopped"
                 known = known and not (unvalidated and (report["kind"], report["step"]) == ("validation", since_step))
             except (ValueError, KeyError, TypeError):
                 continue

@@ -73,6 +73,7 @@ class Watched:
             "seconds_since": self._seconds_since(),
             **curves,
             "rollbacks": [one for one in reports if one["kind"] == "rollback"],
+            "why_stopped": next((str(one.get("why")) for one in reports if one["kind"] == "stopped"), None),
             "samples": _thinned(samples),
             "attention": self._attention(),
             "problem": self._problem,

@@ -87,6 +87,17 @@ def test_a_run_that_has_only_begun_says_what_will_come(page: Page, toy_run: Path
     assert page.get_by_role("heading", name="Samples").count() == 0
 
 
+def test_a_run_that_was_stopped_says_why(page: Page, toy_run: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(toy_run, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints", "final"))
+    saved = tmp_path / "run.html"
+    for report, told in [({}, "no process is training it now"), ({"why": "the memory is full"}, "the memory is full")]:
+        with (run / "log.jsonl").open("a") as log:
+            log.write(json.dumps({"kind": "stopped" if report else "other", "step": 300, **report}) + "\n")
+        saved.write_text(pages.page(pages.FOLDER / "watch", "run", Watched(run).told()))
+        page.goto(saved.as_uri())
+        expect(page.get_by_text(f"Stopped at step 300 of 300 · {told}")).to_be_visible()
+
+
 def test_a_live_page_grows_with_the_run_and_says_when_nobody_answers(page: Page, toy_run: Path, tmp_path: Path) -> None:
     run = shutil.copytree(toy_run, tmp_path / "run")
     with WatchServer(Watched(run), 0) as server:

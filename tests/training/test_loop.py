@@ -521,8 +521,9 @@ def test_too_little_memory_is_told_with_what_helps(
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(step, "translation_loss", full)
-    with pytest.raises(TrainingError, match=r"--set training\.accumulate=2"):
+    with pytest.raises(TrainingError, match=r"--set training\.accumulate=2") as told:
         train_prepared(toy_data, tmp_path / "run", QUICK)
+    assert [one["why"] for one in toy.reports(tmp_path / "run", "stopped")] == [str(told.value)]
 
 
 def test_a_device_that_is_not_there_is_told_before_preparing(tmp_path: Path) -> None:

@@ -64,6 +64,10 @@ def test_a_stopped_run_ends_as_if_it_had_not_been(
             train_prepared(toy_data, tmp_path / "stopped", config)
         assert stopped.value.exit_code == 128 + number
         assert step_of(RunDirectory(tmp_path / "stopped").checkpoints()[-1]) == step
+        # Of the stops before, nothing is told any more.
+        assert toy.reports(tmp_path / "stopped", "stopped") == [
+            {"kind": "stopped", "step": step, "why": str(stopped.value)}
+        ]
     train_prepared(toy_data, tmp_path / "stopped", config)
     assert toy.equal(toy.weights(tmp_path / "whole"), toy.weights(tmp_path / "stopped"))
     assert toy.reports(tmp_path / "whole") == toy.reports(tmp_path / "stopped")

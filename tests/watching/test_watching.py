@@ -130,7 +130,10 @@ def test_it_is_told_whether_a_run_goes_on_and_how_long(run: Path) -> None:
     with RunDirectory(run).held():
         assert told(run)["standing"] == "training"
     shutil.rmtree(run / "final")
-    assert told(run)["standing"] == "stopped"
+    assert (told(run)["standing"], told(run)["why_stopped"]) == ("stopped", None)
+    with (run / "log.jsonl").open("a") as log:
+        log.write('{"kind": "stopped", "step": 300, "why": "the memory is full"}\n')
+    assert told(run)["why_stopped"] == "the memory is full"
     lines = [{"kind": "train", "step": step, "loss": 1.0, "seconds": 0.5 * step} for step in (100, 120, 140)]
     (run / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     shown = told(run)

@@ -9,7 +9,8 @@ const standings = {
   ],
   stopped: (told, last) => [
     last ? `Stopped at step ${reached(told, last)}` : "Nothing is reported yet",
-    "no process is training it now; the command that began it goes on",
+    // Who was killed has not said why.
+    told.why_stopped ?? "no process is training it now; the command that began it goes on",
   ],
   finished: (told, last) => [`Finished at step ${reached(told, last)}`],
 };
