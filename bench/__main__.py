@@ -1,4 +1,4 @@
-"""Runs every benchmark with its defaults: `python -m bench`, or `make bench`."""
+"""Runs the benchmarks that need nothing but this machine, with their defaults: `python -m bench`, or `make bench`."""
 
 from __future__ import annotations
 

@@ -30,13 +30,15 @@ def main() -> None:
     parser.add_argument("--test", type=Path, required=True)
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4, 8])
     parser.add_argument("--sentences", type=int, help="only so many of them")
+    parser.add_argument("--from", dest="source", metavar="CODE", help="the languages, of a model of several directions")
+    parser.add_argument("--to", dest="target", metavar="CODE")
     options = parser.parse_args()
 
     sources, references = read_test(options.test, None, None)
     assert sources is not None, "a test set has sources"
     sources, references = sources[: options.sentences], [normalise(one) for one in references[: options.sentences]]
     others = references[1:] + references[:1]
-    translator = Translator.load(options.run)
+    translator = Translator.load(options.run).between(options.source, options.target)
     translator.translate(sources[:8])
     print(f"{len(sources):,} sentences: all terms met, BLEU and seconds, without asking for terms and with it")
     for beam in options.beams:

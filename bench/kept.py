@@ -1,6 +1,7 @@
 """What keeping things unchanged costs: BLEU and seconds with it, beside those without.
 
     python -m bench.kept run/ --test test.tsv
+    python -m bench.kept models/default --from en --to fr --test test.tsv
 
 Twice: with the test set as it is, where numbers, addresses and the like stand as people write them; and with one thing
 more in every sentence, at a drawn place, as no model has seen them. Whether a translation is right is read off the text
@@ -36,12 +37,14 @@ def main() -> None:
     parser.add_argument("--test", type=Path, required=True)
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--sentences", type=int, help="only so many of them")
+    parser.add_argument("--from", dest="source", metavar="CODE", help="the languages, of a model of several directions")
+    parser.add_argument("--to", dest="target", metavar="CODE")
     options = parser.parse_args()
 
     sources, references = read_test(options.test, None, None)
     assert sources is not None, "a test set has sources"
     sources, references = sources[: options.sentences], [normalise(one) for one in references[: options.sentences]]
-    translator = Translator.load(options.run)
+    translator = Translator.load(options.run).between(options.source, options.target)
     translator.translate(sources[:8])
     draw = random.Random(1)
     holding = [place for place, text in enumerate(sources) if seen(text)]

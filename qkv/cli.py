@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        missing = MissingExtraError(f"this command needs {error.name}: pip install 'qkv[{extra}]'")
+        missing = MissingExtraError("this command needs", str(error.name), extra)
         return _fail(str(missing), missing.exit_code)
     except BrokenPipeError:
         # Whoever read the output has gone; Python would complain once more while closing it.
@@ -100,9 +100,13 @@ def build_parser() -> argparse.ArgumentParser:
         prog="qkv",
         description='The Transformer of "Attention Is All You Need": from two text files to a measured translator.',
         epilog="examples:\n"
-        "  qkv train train.en train.fr --recipe base --output run/\n"
+        "  qkv translate --from en --to de < in.en > out.de              # with the model that ships\n"
+        "  qkv serve                                                     # a page on http://127.0.0.1:5000\n"
+        "  qkv attention --to de --html attention.html                   # a look inside\n"
+        "  qkv train train.en train.fr --recipe base --output run/       # a model of your own\n"
         "  qkv translate run/ < in.en > out.fr\n"
         "  qkv evaluate run/ --source test.en --reference test.fr\n\n"
+        "qkv COMMAND --help has examples of every command.\n\n"
         "exit codes: 0 done, 2 wrong usage or setting, 3 wrong data or storage, 4 training failed, 5 disk full,\n"
         "75 time was up (--max-time), 129, 130 and 143 stopped by a signal: all is saved, the same command goes on",
     )
@@ -306,7 +310,7 @@ def _add_plot(commands: _Commands[_Parser]) -> None:
         "  qkv plot run/ other-run/ --output curves.png\n"
         "  qkv plot base/ fast/ --over minutes      # what each has learned in the same time",
     )
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directories")
     parser.add_argument("--output", type=Path, metavar="PNG", help="default: curves.png in the first run directory")
     parser.add_argument("--over", choices=["steps", "minutes"], default="steps", help="default: steps")
     parser.set_defaults(run=_plot)
@@ -327,7 +331,7 @@ def _add_average(commands: _Commands[_Parser]) -> None:
         description="Replaces a run's final weights by the mean of its last checkpoints.",
         epilog="example:\n  qkv average run/ --last 5",
     )
-    parser.add_argument("directory", type=Path, metavar="RUN")
+    parser.add_argument("directory", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("--last", type=int, default=5, metavar="N", help="how many checkpoints (default: 5)")
     parser.set_defaults(run=_average)
 
@@ -346,7 +350,7 @@ def _add_recipes(commands: _Commands[_Parser]) -> None:
         description="Lists the recipes; with a name, prints every setting of that recipe, as `--set` takes them.",
         epilog="examples:\n  qkv recipes\n  qkv recipes base",
     )
-    parser.add_argument("name", nargs="?", metavar="RECIPE")
+    parser.add_argument("name", nargs="?", metavar="RECIPE", help="of which every setting is printed")
     parser.set_defaults(run=_recipes)
 
 

@@ -89,3 +89,6 @@ class Stopped(QkvError):  # noqa: N818 - nothing is wrong: somebody asked for it
 
 class MissingExtraError(QkvError):
     """A command needs packages of an extra that is not installed."""
+
+    def __init__(self, who: str, package: str, extra: str) -> None:
+        super().__init__(f"{who} {package}: pip install 'qkv[{extra}]', or make setup in a clone of qkv")

@@ -35,7 +35,7 @@ def draw(runs: Sequence[Path], *, over: str = "steps") -> Figure:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError as error:
-        raise MissingExtraError(f"plots need {error.name}: pip install 'qkv[plot]'") from error
+        raise MissingExtraError("plots need", str(error.name), "plot") from error
     figure = Figure(figsize=(12, 8), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12))
     grid = figure.subplots(2, 2, sharex=True)
     for axes, panel in zip(grid.flat, _panels(histories), strict=True):

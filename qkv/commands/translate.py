@@ -54,7 +54,7 @@ _NOT_WITH = {
 def add_translate(commands: Commands[Any]) -> None:
     parser = commands.add_parser(
         "translate",
-        help="translate text, a line at a time",
+        help="translate lines, files or whole folders",
         description="Translates standard input to standard output: one line in, one line out, in order. Several runs "
         "with one vocabulary translate together, as an ensemble.",
         epilog="examples:\n"

@@ -103,7 +103,7 @@ def scoring_packages() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingExtraError(f"scoring needs {error.name}: pip install 'qkv[train]'") from error
+        raise MissingExtraError("scoring needs", str(error.name), "train") from error
 
 
 def sacrebleu_bleu(*, force: bool = True) -> Metric:

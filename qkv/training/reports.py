@@ -184,7 +184,7 @@ def perplexity(nll: float) -> float:
 
 def require_tensorboard() -> None:
     if importlib.util.find_spec("tensorboard") is None:
-        raise MissingExtraError("training.tensorboard needs TensorBoard: pip install 'qkv[tensorboard]'")
+        raise MissingExtraError("training.tensorboard needs", "TensorBoard", "tensorboard")
 
 
 def _summary_writer(directory: Path, since_step: int) -> Any:
