@@ -105,6 +105,8 @@ def test_before_the_first_validation_there_is_a_picture_too(tmp_path: Path) -> N
 
 def test_what_is_not_a_number_leaves_a_gap(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", train(100, 5.1), train(200, float("nan")), train(300, 4.0))
+    drawn = [np.asarray(line.get_ydata()) for line in draw([run]).axes[0].lines]
+    assert any(np.array_equal(one, [5.1, np.nan, 4.0], equal_nan=True) for one in drawn)
     plot([run], tmp_path / "run.png")
 
 

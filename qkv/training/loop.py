@@ -86,9 +86,9 @@ def _attempt(training: _Training) -> Setback | bool:
         if training.checkpoints.finished():
             line.say(f"{run.path} is finished; {training.how_to_go_on()}")
             return True
-        training.introduce()
         with _full_memory_explained(training):
             with training.stopping.listening():
+                training.introduce()
                 training.run_steps()
                 if not training.done:
                     why = training.explain()

@@ -94,7 +94,7 @@ def test_who_is_silent_makes_room_and_who_is_served_does_not(exported: Path) -> 
         begun = time.monotonic()
         assert served.get("/health").status == 200
         assert answered(silent[0]) == b""
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 20
         silent[-1].sendall(HEAD + b"Connection: close\r\n\r\n")
         assert answered(silent[-1]).startswith(b"HTTP/1.1 200 ")
         assert busy.recv(65_536).startswith(b"HTTP/1.1 200 ")

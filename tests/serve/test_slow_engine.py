@@ -47,10 +47,11 @@ def test_while_the_engine_does_nothing_others_are_refused_and_do_not_wait_for_th
         assert served.translate("basa koti").status == 200
         os.kill(served.worker, signal.SIGSTOP)
         first = threads.submit(served.translate, "basa koti")
+        assert eventually(lambda: served.metric("orders") == 1)
         time.sleep(1)
         begun = time.monotonic()
         late = served.translate("basa koti")
-        assert (late.status, time.monotonic() - begun < 5) == (429, True)
+        assert (late.status, time.monotonic() - begun < 20) == (429, True)
         os.kill(served.worker, signal.SIGCONT)
         assert first.result().status == 200
         assert served.translate("basa koti").status == 200
@@ -70,15 +71,17 @@ def test_a_slow_engine_is_waited_for_within_limits_and_loses_nothing(exported: P
                 asked = time.monotonic()
                 assert served.get("/health").status == served.get("/ready").status == 200
                 health.append(time.monotonic() - asked)
-            assert (late.result().status, time.monotonic() - begun < 4) == (504, True)
-            assert sorted(health)[len(health) // 2] < 0.25
+            assert (late.result().status, time.monotonic() - begun < 10) == (504, True)
+            assert sorted(health)[len(health) // 2] < 1
             assert served.metric("given_up_total") == 1
             assert eventually(lambda: served.metric("orders") == 0)
             # Whoever leaves is not worked for.
             with connected(served) as connection:
-                connection.sendall(posted(LONG))
+                connection.sendall(posted(LONG * 4))
                 assert eventually(lambda: served.metric("orders") == 1)
-            assert eventually(lambda: served.metric("orders") == 0, 1.0)
+            assert eventually(lambda: served.metric("disconnects_total") == 1)
+            assert eventually(lambda: served.metric("orders") == 0)
+            assert served.metric("sentences_total") < 400
             # Whoever asks for little has it, also from a server that is stopped meanwhile.
             assert served.translate("basa koti").json == {"translatedText": "itok asab"}
             with connected(served) as connection:
@@ -90,7 +93,7 @@ def test_a_slow_engine_is_waited_for_within_limits_and_loses_nothing(exported: P
 
 
 def test_something_endless_keeps_nobody_else_out(exported: Path) -> None:
-    with serving(exported, "--queue-seconds", "0.5", "--deadline", "20") as served, slowed(served, 0.5):
+    with serving(exported, "--queue-seconds", "2", "--deadline", "30") as served, slowed(served, 0.5):
         with connected(served) as connection:
             connection.sendall(posted(ENDLESS))
             assert eventually(lambda: served.metric("orders") == 1)
@@ -110,12 +113,12 @@ def test_a_large_order_leaves_room_for_small_ones(exported: Path) -> None:
 
 
 def test_an_engine_that_is_stuck_is_begun_anew_and_one_that_has_nothing_to_say_is_not(exported: Path) -> None:
-    with serving(exported, "--engine-timeout", "1", "--deadline", "2") as served:
+    with serving(exported, "--engine-timeout", "3", "--deadline", "5") as served:
         first = served.worker
         for _ in range(3):
             with connected(served) as connection:
                 connection.sendall(posted("basa koti"))
-        time.sleep(3)
+        time.sleep(5)
         assert served.worker == first
         os.kill(first, signal.SIGSTOP)
         assert served.translate("basa koti").status in (503, 504)

@@ -241,9 +241,9 @@ def test_a_single_tag_is_parted_from_the_word_before_it_and_not_from_a_comma() -
 
 def test_elements_of_many_names_that_never_end_take_no_time() -> None:
     text = "".join(f"<a{number} translate=no>" for number in range(20_000))
-    begun = time.monotonic()
+    begun = time.process_time()
     assert take_html_tags(text).plain == ""
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 10
 
 
 def test_elements_that_never_end_take_no_time() -> None:

@@ -68,7 +68,7 @@ def test_whoever_is_started_again_has_the_time_of_those_before(monkeypatch: pyte
     for attempt, (own, told) in enumerate([(100.0, 100.0), (900.0, 100.0)]):
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(attempt))
         with joined() as those:
-            assert those.lasting(begun + own) == pytest.approx(begun + told, abs=0.1)
+            assert those.lasting(begun + own) == pytest.approx(begun + told, abs=60)
             assert those.lasting(None) is None
 
 

@@ -90,14 +90,16 @@ def test_an_error_while_writing_ends_training(tmp_path: Path, toy_data: Path, mo
 def test_training_that_fails_waits_for_what_is_being_written(
     tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound_update = _Training.update
+    sound_update, failing = _Training.update, threading.Event()
 
     def update(training: _Training, batch: Any) -> None:
         if training.step == 5:
+            failing.set()
             raise ZeroDivisionError("while training")
         sound_update(training, batch)
 
     def save(*given: Any) -> None:
+        assert failing.wait(60)
         time.sleep(0.3)
         save_file(*given)
 
