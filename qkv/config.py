@@ -280,8 +280,9 @@ class Config:
     def __post_init__(self) -> None:
         widest = max(self.data.row_width, self.row_width)
         if self.model.positions == "learned" and widest > self.model.longest:
+            name = "data.row_width" if widest == self.data.row_width else "training.row_width"
             raise ConfigError(
-                f"data.row_width {widest} is more than the {self.model.longest} learned positions; "
+                f"{name} {widest} is more than the {self.model.longest} learned positions; "
                 f"set model.longest to at least {widest}"
             )
         if self.training.agreement and not self.model.dropout:

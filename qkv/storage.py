@@ -68,7 +68,7 @@ def replacing_directory(directory: Path, needed: int) -> Iterator[Path]:
         temporary.mkdir()
         try:
             yield temporary
-            for path in [*temporary.iterdir(), temporary]:
+            for path in [*temporary.rglob("*"), temporary]:
                 sync(path)
             shutil.rmtree(old, ignore_errors=True)
             if directory.exists():

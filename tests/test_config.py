@@ -178,6 +178,10 @@ def test_settings_that_make_sense_only_together_can_be_set_together() -> None:
             {"model.positions": "learned", "model.longest": "64"},
             "data.row_width 128 is more than the 64 learned positions; set model.longest to at least 128",
         ),
+        (
+            {"model.positions": "learned", "model.longest": "200", "training.row_width": "256"},
+            "training.row_width 256 is more than the 200 learned positions; set model.longest to at least 256",
+        ),
         ({"text.segmentations": "2"}, "text.segmentations samples subwords, which only text.algorithm=unigram can do"),
         ({"text.sampling_alpha": "-1"}, "text.sampling_alpha is -1; it must be at least 0"),
         ({"data.row_width": "3"}, "data.row_width is 3; it must be at least 4"),

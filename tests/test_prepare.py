@@ -240,6 +240,15 @@ def test_data_that_is_older_than_a_setting_is_used_where_that_has_its_default(tm
         prepare([corpus], tmp_path / "out", CONFIG.with_changes(text={"right_to_left": True}))
 
 
+def test_data_that_is_newer_than_this_version_is_told(tmp_path: Path, corpus: Path) -> None:
+    prepare([corpus], tmp_path / "out", CONFIG)
+    manifest = json.loads((tmp_path / "out" / "prepared.json").read_text())
+    manifest["settings"]["text"]["of_tomorrow"] = True
+    (tmp_path / "out" / "prepared.json").write_text(json.dumps(manifest))
+    with pytest.raises(TextError, match="was prepared by another version of qkv"):
+        Prepared.open(tmp_path / "out").applied_to(CONFIG)
+
+
 def test_targets_from_right_to_left_are_the_same_ones_turned_round(tmp_path: Path, corpus: Path) -> None:
     plain = prepare([corpus], tmp_path / "plain", CONFIG)
     turned = prepare([corpus], tmp_path / "turned", CONFIG.with_changes(text={"right_to_left": True}))

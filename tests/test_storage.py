@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from qkv import storage
 from qkv.errors import StorageError
 from qkv.storage import explained, readable_size
 
@@ -53,3 +54,14 @@ def test_a_refusal_says_what_to_do(number: int, needed: int | None, told: str) -
     with pytest.raises(StorageError) as raised, explained(Path("here"), needed):
         raise OSError(number, os.strerror(number), "somewhere inside")
     assert re.sub(r"and [\d,]+ are free", "and {free} are free", str(raised.value)) == told
+
+
+def test_a_directory_is_on_disk_with_all_that_is_below_it_before_it_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, bool]] = []
+    monkeypatch.setattr(storage, "sync", lambda path: synced.append((path.name, (tmp_path / "new").exists())))
+    with storage.replacing_directory(tmp_path / "new", 0) as place:
+        (place / "below").mkdir()
+        (place / "below" / "file").write_text("text")
+    assert {("file", False), ("below", False), ("new.tmp", False)} <= {*synced}

@@ -28,6 +28,9 @@ def line_arguments(parser: argparse.ArgumentParser) -> None:
 def search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=int, metavar="N", help="width of the search; 1 is greedy (default: the run's)")
     scoring_arguments(parser)
+
+
+def precision_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision",
         choices=["float32", "bfloat16"],

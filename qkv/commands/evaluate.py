@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from qkv.commands.arguments import Commands, search_arguments
+from qkv.commands.arguments import Commands, precision_argument, search_arguments
 from qkv.errors import ConfigError, TextError
 from qkv.progress import tell
 
@@ -42,6 +42,7 @@ def add_evaluate(commands: Commands[Any]) -> None:
     parser.add_argument("--domain", metavar="NAME", help="translate as a kind of text that the model can tell apart")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     search_arguments(parser)
+    precision_argument(parser)
     parser.set_defaults(run=_evaluate)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from qkv.commands.arguments import Commands, line_arguments, require_together, search_arguments
+from qkv.commands.arguments import Commands, line_arguments, precision_argument, require_together, search_arguments
 from qkv.commands.files import extensions, models_and_files, require_files, translate_files
 from qkv.commands.lines import helpings, input_lines, one_line, open_output, values
 from qkv.commands.models import load_any, model_arguments, tell_of_usual_heads
@@ -79,6 +79,7 @@ def add_translate(commands: Commands[Any]) -> None:
     model_arguments(parser)
     line_arguments(parser)
     search_arguments(parser)
+    precision_argument(parser)
     asked = parser.add_argument_group("what translations are like")
     asked.add_argument("--coverage-penalty", type=float, metavar="BETA", help="what it costs to leave parts out")
     asked.add_argument("--no-repeat", type=int, metavar="N", help="no sequence of N tokens comes twice")

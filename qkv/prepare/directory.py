@@ -82,7 +82,13 @@ class Prepared:
     def applied_to(self, config: Config) -> Config:
         """The config with the text and data settings that this data was prepared with."""
         prepared = self.manifest["settings"]
-        return config.with_changes(text=prepared["text"], data=prepared["data"])
+        try:
+            return config.with_changes(text=prepared["text"], data=prepared["data"])
+        except TypeError as error:
+            raise TextError(
+                f"{self.directory} was prepared by another version of qkv, with settings that this one does not know; "
+                "use that version, or prepare again"
+            ) from error
 
     def places(self, lines: Sequence[int]) -> list[str]:
         """Where lines of the training corpus stand, `file:line`, as the user knows them; pairs by their source."""
