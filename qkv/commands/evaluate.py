@@ -53,14 +53,16 @@ def _evaluate(options: argparse.Namespace) -> None:
     if not options.systems:
         raise ConfigError("evaluate needs a SYSTEM to score, or --tests for a model that is here")
     from qkv.evaluate import evaluate
-    from qkv.evaluate.scores import moses_languages, moses_tokenizer
+    from qkv.evaluate.scores import moses_languages, moses_tokenizer, require_packages, require_text
     from qkv.evaluate.systems import read_systems, read_test
 
     sources, references = read_test(options.test, options.source, options.reference)
     if sources is not None and len(sources) != len(references):
         raise TextError(f"there are {len(sources):,} sources but {len(references):,} references; they must pair up")
+    # What is wrong is told before an hour of translating, not after it.
+    require_packages()
+    require_text(references)
     if options.language is not None:
-        # What is wrong is told before an hour of translating, not after it.
         moses_tokenizer(options.language)
     systems, language = read_systems(
         options.systems,

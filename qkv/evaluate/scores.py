@@ -59,8 +59,19 @@ def check(hypotheses: Sequence[str], references: Sequence[str], system: str = "t
             f"{system} has {len(hypotheses):,} translations, but there are {len(references):,} references; "
             "line n of the one must translate what line n of the other does"
         )
+    require_text(references)
+
+
+def require_text(references: Sequence[str], where: str = "") -> None:
+    """Raises a TextError where there is nothing to compare with."""
     if not any(line.strip() for line in references):
-        raise TextError(f"nothing to score: the {len(references):,} references hold no text")
+        raise TextError(f"nothing to score: the {len(references):,} references{where} hold no text")
+
+
+def require_packages() -> None:
+    """Raises where a package that `score` needs is missing; to be asked before an hour of translating, not after it."""
+    sacrebleu_bleu()
+    moses_languages()
 
 
 def moses_tokenizer(language: str) -> Callable[[str], str]:

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from qkv.errors import ConfigError
-from qkv.evaluate.scores import Score, moses_languages, score
-from qkv.evaluate.systems import read_test
+from qkv.evaluate.scores import Score, moses_languages, require_packages, require_text, score
+from qkv.evaluate.systems import read_pairs
 from qkv.progress import Progress
 from qkv.text.languages import Direction, named_pair
 from qkv.translate import Catalogue, Relay, Route, Translator
@@ -48,13 +48,11 @@ def evaluate_several(
 
     `domain` is a kind of text that the models have learned to tell apart.
     """
+    # All that is needed first: what cannot be done is found before others have been translated for an hour.
+    require_packages()
     asked = _asked(catalogue.directions(), tests, only)
-    # All of them first: one that cannot do this is found before others have translated for an hour.
-    translators = [catalogue.translator(route.source, route.target, domain=domain) for _, route, _ in asked]
-    return [
-        _row(translator, route, test, turned=turned, **how)
-        for translator, (test, route, turned) in zip(translators, asked, strict=True)
-    ]
+    translators = [catalogue.translator(one.route.source, one.route.target, domain=domain) for one in asked]
+    return [_row(translator, one, **how) for translator, one in zip(translators, asked, strict=True)]
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -75,8 +73,17 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, "", *signatures])
 
 
-def _asked(routes: Sequence[Route], tests: Sequence[Path], only: Sequence[Direction]) -> list[tuple[Path, Route, bool]]:
-    """Before anything is translated: which test sets in which directions, and which way round they stand."""
+class _Asked(NamedTuple):
+    """A test set in one direction."""
+
+    test: Path
+    route: Route
+    sources: list[str]
+    references: list[str]
+
+
+def _asked(routes: Sequence[Route], tests: Sequence[Path], only: Sequence[Direction]) -> list[_Asked]:
+    """Before anything is translated: which test sets in which directions, each turned as it is asked for."""
     found = []
     for test in tests:
         pair = named_pair([test])
@@ -87,15 +94,15 @@ def _asked(routes: Sequence[Route], tests: Sequence[Path], only: Sequence[Direct
         if not fitting:
             there = ", ".join(map(str, routes)) or "none"
             raise ConfigError(f"no model here translates between the languages of {test}; the directions are {there}")
-        found += [(test, route, (route.source, route.target) != pair) for route in fitting]
+        sides = dict(zip(pair, read_pairs(test), strict=True))
+        for route in fitting:
+            require_text(sides[route.target], f" of {test}")
+            found.append(_Asked(test, route, sides[route.source], sides[route.target]))
     return found
 
 
-def _row(translator: Translator | Relay, route: Route, test: Path, *, turned: bool, **how: Any) -> Row:
-    sources, references = read_test(test, None, None)
-    assert sources is not None
-    if turned:
-        sources, references = references, sources
+def _row(translator: Translator | Relay, asked: _Asked, **how: Any) -> Row:
+    test, route, sources, references = asked
     with Progress(f"translating {test.name}, {route}", total=len(sources), unit="lines") as progress:
         found = translator.translate(sources, progress=progress.advance, **how)
     language = route.target if route.target in moses_languages() else None

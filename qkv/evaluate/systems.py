@@ -19,14 +19,19 @@ def read_test(test: Path | None, source: Path | None, reference: Path | None) ->
     if test is not None and (source is not None or reference is not None):
         raise ConfigError("--test holds source and reference already; leave out --source and --reference")
     if test is not None:
-        pairs = [line.split("\t") for line in read_lines(test)]
-        for number, pair in enumerate(pairs, start=1):
-            if len(pair) < 2:
-                raise TextError(f"{test}, line {number}: no tab between a source and its reference")
-        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        return read_pairs(test)
     if reference is None:
         raise ConfigError("evaluate needs --reference, or --test with pairs")
     return list(read_lines(source)) if source is not None else None, list(read_lines(reference))
+
+
+def read_pairs(test: Path) -> tuple[list[str], list[str]]:
+    """The two columns of a test set."""
+    pairs = [line.split("\t") for line in read_lines(test)]
+    for number, pair in enumerate(pairs, start=1):
+        if len(pair) < 2:
+            raise TextError(f"{test}, line {number}: no tab between a source and its reference")
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
 
 def read_systems(
@@ -40,16 +45,17 @@ def read_systems(
     domain: str | None = None,
 ) -> tuple[dict[str, list[str]], str | None]:
     """Each system's translations by its name, and the target language if a run knows it."""
-    systems: dict[str, list[str]] = {}
+    for path in paths:
+        if paths.count(path) > 1:
+            raise ConfigError(f"{path} is given twice")
+        if path.is_dir() and sources is None:
+            raise ConfigError(f"{path} is a run directory: give --source or --test for it to translate")
+    # Files first: one that cannot be read is found before a run has translated for an hour.
+    systems = {str(path): [] if path.is_dir() else list(read_lines(path)) for path in paths}
     language = None
     for path in paths:
-        if str(path) in systems:
-            raise ConfigError(f"{path} is given twice")
-        if not path.is_dir():
-            systems[str(path)] = list(read_lines(path))
+        if sources is None or not path.is_dir():
             continue
-        if sources is None:
-            raise ConfigError(f"{path} is a run directory: give --source or --test for it to translate")
         # Scoring files needs no torch, so it is not imported for that.
         from qkv.translate import Translator
 

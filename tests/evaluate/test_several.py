@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,10 +51,47 @@ def test_a_table_has_a_row_for_each_test_set_and_direction(model: Path, tmp_path
     ],
 )
 def test_what_cannot_be_scored_is_told_before_anything_is_translated(
-    model: Path, command: Command, arguments: list[str], told: str
+    model: Path, command: Command, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
 ) -> None:
+    monkeypatch.chdir(model.parent)
+    toy.write_tsv(Path("test.en-de.tsv"), toy.held_out()[:2])
     ran = command("evaluate", model, *arguments)
     assert (ran.code, told in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("way", ["--test", "--tests"])
+@pytest.mark.parametrize("package", ["sacrebleu", "sacremoses"])
+def test_packages_that_scoring_needs_are_asked_for_before_anything_is_translated(
+    model: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, way: str, package: str
+) -> None:
+    test = toy.write_tsv(tmp_path / "news.en-de.tsv", toy.held_out()[:2])
+    # Nobody could translate with this.
+    (model / "final").unlink()
+    for module in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    ran = command("evaluate", model, way, test)
+    assert (ran.code, f"scoring needs {package}" in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [("basa\n", "late.en-de.tsv, line 1: no tab"), ("basa\t\n", "late.en-de.tsv hold no text")]
+)
+def test_every_test_set_is_read_before_anything_is_translated(
+    model: Path, tmp_path: Path, command: Command, content: str, told: str
+) -> None:
+    tests = [toy.write_tsv(tmp_path / "news.en-de.tsv", toy.held_out()[:2]), tmp_path / "late.en-de.tsv"]
+    tests[1].write_text(content)
+    (model / "final").unlink()
+    ran = command("evaluate", model, "--tests", *tests)
+    assert (ran.code, told in ran.err) == (3, True), ran.err
+
+
+def test_files_of_translations_are_read_before_runs_translate(model: Path, tmp_path: Path, command: Command) -> None:
+    test = toy.write_tsv(tmp_path / "news.en-de.tsv", toy.held_out()[:2])
+    (model / "final").unlink()
+    ran = command("evaluate", model, tmp_path / "nowhere.txt", "--test", test)
+    assert (ran.code, "no such file" in ran.err) == (2, True), ran.err
 
 
 def test_a_domain_is_asked_for_in_both_ways_of_scoring(
