@@ -20,10 +20,14 @@ LIGHT := $(VENV)/.light
 TEXT ?= The animal didn't cross the street because it was too tired.
 FROM ?= en
 TO ?= de
-export TEXT
+# As they were typed, and through the environment: make would take "$20" for a variable of its own, a shell for its.
+override TEXT := $(value TEXT)
+override FROM := $(value FROM)
+override TO := $(value TO)
+export TEXT FROM TO
 
 translate: $(LIGHT) ## translate TEXT="…" (FROM=en TO=de) with the model that ships
-	@printf '%s\n' "$$TEXT" | $(BIN)/qkv translate --from "$(FROM)" --to "$(TO)"
+	@printf '%s\n' "$$TEXT" | $(BIN)/qkv translate --from "$$FROM" --to "$$TO"
 
 setup: $(STAMP) ## create .venv with everything a developer needs (PYTHON=python3.12 chooses the interpreter)
 

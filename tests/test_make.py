@@ -1,0 +1,74 @@
+"""`make translate` hands text over as it was typed, whatever make and a shell would make of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SHOWS = """#!/bin/sh
+printf '%s\\n' "$@"
+cat
+"""
+"""In the place of the translator: its arguments, then what it would have translated."""
+
+ODD = [
+    "It costs $20, or 50 % of $USD.",
+    "$(HOME) and ${HOME}, $$ and $(shell touch injected)",
+    """'single', "double", `touch injected`, $(touch injected)""",
+    "a \\backslash, a \\\\ and one at the end \\",
+    "# 1 is no comment, a;b && touch injected | cat > injected",
+    "= := ?= %s %n * ~",
+    "Zwei  Leerzeichen, Größe, 日本語",
+]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout that has been set up already."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    command = tmp_path / ".venv" / "bin" / "qkv"
+    command.parent.mkdir(parents=True)
+    command.write_text(SHOWS)
+    command.chmod(0o755)
+    (tmp_path / ".venv" / ".light").touch()
+    return tmp_path
+
+
+def made(checkout: Path, *arguments: str, **environment: str) -> list[str]:
+    """What the translator was given: two options with their values, then lines of text."""
+    outside = {name: value for name, value in os.environ.items() if name not in {"TEXT", "FROM", "TO", "MAKEFLAGS"}}
+    ran = subprocess.run(
+        ["make", "translate", *arguments], cwd=checkout, env=outside | environment, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert not (checkout / "injected").exists()
+    return ran.stdout.splitlines()
+
+
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+
+
+@needs_make
+@pytest.mark.parametrize("text", ODD)
+def test_text_reaches_the_translator_as_it_was_typed(checkout: Path, text: str) -> None:
+    asked = ["translate", "--from", "en", "--to", "de"]
+    assert made(checkout, f"TEXT={text}") == [*asked, text]
+    assert made(checkout, TEXT=text) == [*asked, text]
+
+
+@needs_make
+def test_languages_are_no_commands_either(checkout: Path) -> None:
+    odd = '"; touch injected; "$(touch injected)'
+    assert made(checkout, f"FROM={odd}", f"TO={odd}", "TEXT=a") == ["translate", "--from", odd, "--to", odd, "a"]
+    assert made(checkout, "TO=fr", TO="it")[1:5] == ["--from", "en", "--to", "fr"]
+
+
+@needs_make
+def test_without_text_there_is_an_example(checkout: Path) -> None:
+    assert made(checkout)[-1] == "The animal didn't cross the street because it was too tired."
