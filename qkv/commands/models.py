@@ -31,24 +31,20 @@ def language_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--domain", metavar="NAME", help="a kind of text that the model has learned to tell apart")
 
 
-def load_translator(options: argparse.Namespace, precision: Precision = "float32") -> Translator:
-    """The one of the runs that are named, in the direction that is asked for."""
-    from qkv.translate import Translator
-
-    translator = Translator.load(*options.directories, device=options.device, precision=precision)
-    return translator.between(options.source_language, options.target_language, domain=options.domain)
-
-
 def load_any(options: argparse.Namespace, precision: Precision = "float32") -> Translator | Relay:
-    """The same; where no run is named, a model that is here."""
-    from qkv.translate import Catalogue
+    """What translates in the direction that is asked for: the runs that are named, or else a model that is here."""
+    from qkv.translate import Catalogue, Translator
 
     if options.directories:
         if options.model is not None:
             raise ConfigError("RUN names a model already; leave out --model")
-        return load_translator(options, precision)
-    places = None if options.model is None else [options.model]
-    catalogue = Catalogue.open(places, device=options.device, precision=precision)
+        translator = Translator.load(*options.directories, device=options.device, precision=precision)
+        if not translator.directions:
+            return translator.between(options.source_language, options.target_language, domain=options.domain)
+        catalogue = Catalogue.of(translator)
+    else:
+        places = None if options.model is None else [options.model]
+        catalogue = Catalogue.open(places, device=options.device, precision=precision)
     route = catalogue.route(options.source_language, options.target_language)
     if route.through is not None:
         tell(f"qkv: note: no model here translates directly from {route.source} into {route.target}: {route}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,11 +41,8 @@ class Route(NamedTuple):
 class Catalogue:
     """Models that are loaded when they are first needed, and once."""
 
-    def __init__(self, models: dict[Direction, Path], *, device: str, precision: Precision) -> None:
+    def __init__(self, models: Mapping[Direction, Callable[[], Translator]]) -> None:
         self._models = models
-        self._device = device
-        self._precision = precision
-        self._loaded: dict[Path, Translator] = {}
 
     @classmethod
     def open(
@@ -51,11 +50,17 @@ class Catalogue:
     ) -> Catalogue:
         """The models in these directories, or where models are usually kept; of two for one direction, the first."""
         places = usual_places() if directories is None else directories
-        models: dict[Direction, Path] = {}
+        models: dict[Direction, Callable[[], Translator]] = {}
         for model in itertools.chain.from_iterable(map(_models_in, places)):
+            load = functools.cache(partial(Translator.load, model, device=device, precision=precision))
             for direction in _directions(model):
-                models.setdefault(direction, model)
-        return cls(models, device=device, precision=precision)
+                models.setdefault(direction, load)
+        return cls(models)
+
+    @classmethod
+    def of(cls, translator: Translator) -> Catalogue:
+        """What one translator does alone: its own directions, and those through a language that it knows."""
+        return cls(dict.fromkeys(translator.directions, lambda: translator))
 
     def directions(self) -> list[Route]:
         """Those that a model has learned, and then those that go through a language between."""
@@ -87,10 +92,7 @@ class Catalogue:
         return tuple(self._direct(Direction(*step), domain) for step in itertools.pairwise(stops))
 
     def _direct(self, direction: Direction, domain: str | None) -> Translator:
-        path = self._models[direction]
-        if path not in self._loaded:
-            self._loaded[path] = Translator.load(path, device=self._device, precision=self._precision)
-        return self._loaded[path].between(*direction, domain=domain)
+        return self._models[direction]().between(*direction, domain=domain)
 
     def _goes(self, direction: Direction) -> bool:
         steps = Direction(direction.source, _BETWEEN), Direction(_BETWEEN, direction.target)

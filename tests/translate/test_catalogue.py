@@ -13,8 +13,9 @@ import qkv
 from qkv.config import Config, from_json, to_json
 from qkv.errors import ConfigError
 from qkv.text.languages import Direction
+from qkv.training import train
 from qkv.translate import Catalogue, Relay, Route, Translator, translate_document
-from tests.toy import Command
+from tests.toy import QUICK, Command, one_thread, pairs, write_tsv
 
 
 def named(run: Path, folder: Path, direction: str) -> Path:
@@ -125,6 +126,24 @@ def test_translate_needs_no_run_where_there_are_models(models: Path, command: Co
     assert (ran.code, "there is de-en, en-de, en-fr" in ran.err) == (2, True)
     ran = command("translate", models / "en-de", "--to", "fr", given=b"basa\n")
     assert (ran.code, "no model here translates into fr; there is en-de" in ran.err) == (2, True)
+
+
+def test_a_model_of_several_directions_goes_through_a_language_of_its_own(tmp_path: Path, command: Command) -> None:
+    some = pairs(260)
+    files = [write_tsv(tmp_path / "a.en-de.tsv", some[:130]), write_tsv(tmp_path / "b.en-fr.tsv", some[130:])]
+    run = tmp_path / "run"
+    with one_thread():
+        train(files, run, QUICK.with_changes(text={"directions": "en-de,de-en,en-fr", "vocabulary": 340}))
+    asked = ["--from", "de", "--to", "fr"]
+    found = [command("translate", *named, *asked, given=b"basa koti\n") for named in ([run], ["--model", run])]
+    assert [ran.code for ran in found] == [0, 0], found[0].err
+    assert found[0].out == found[1].out
+    for ran in found:
+        assert "de-fr (through en)" in ran.err
+    # What neither way has, both refuse with the same list.
+    for named in ([run], ["--model", run]):
+        ran = command("translate", *named, "--from", "fr", "--to", "de", given=b"basa\n")
+        assert (ran.code, "fr into de; there is en-de, de-en, en-fr, de-fr (through en)" in ran.err) == (2, True)
 
 
 def test_scoring_and_aligning_need_no_run_either(models: Path, command: Command) -> None:
