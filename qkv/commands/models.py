@@ -33,6 +33,16 @@ def language_arguments(parser: argparse.ArgumentParser) -> None:
 
 def load_any(options: argparse.Namespace, precision: Precision = "float32") -> Translator | Relay:
     """What translates in the direction that is asked for: the runs that are named, or else a model that is here."""
+    from qkv.translate.directions import SeveralDirectionsError
+
+    try:
+        return _load(options, precision)
+    except SeveralDirectionsError as error:
+        example = f"--from {error.first.source} --to {error.first.target}"
+        raise ConfigError(f"{error.what}; say which: {example}") from error
+
+
+def _load(options: argparse.Namespace, precision: Precision) -> Translator | Relay:
     from qkv.translate import Catalogue, Translator
 
     if options.directories:

@@ -58,10 +58,14 @@ def read_systems(
             continue
         # Scoring files needs no torch, so it is not imported for that.
         from qkv.translate import Translator
+        from qkv.translate.directions import SeveralDirectionsError
 
         translator = Translator.load(path, device=device, precision=precision)
-        if domain is not None:
-            translator = translator.between(translator.source_language, translator.target_language, domain=domain)
+        try:
+            if domain is not None or len(translator.directions) > 1:
+                translator = translator.between(translator.source_language, translator.target_language, domain=domain)
+        except SeveralDirectionsError as error:
+            raise ConfigError(f"{path}: {error.what}; give --tests, which scores in each of them") from error
         language = language or translator.target_language
         with Progress(f"translating with {path}", total=len(sources), unit="lines") as progress:
             translations = translator.translate(

@@ -78,7 +78,7 @@ class Catalogue:
                 f"make one; name it with --model DIR or in {MODELS_VARIABLE}"
             )
         direct = fitting([route for route in routes if route.through is None], source, target)
-        return direct[0] if len(direct) == 1 else one_of(routes, source, target)
+        return direct[0] if len(direct) == 1 else one_of(routes, source, target, "translator")
 
     def translator(self, source: str | None, target: str | None, *, domain: str | None = None) -> Translator | Relay:
         """What translates from one language into another, directly or through a language between."""

@@ -37,13 +37,26 @@ class _Way(Protocol):
 Way = TypeVar("Way", bound=_Way)
 
 
-def one_of(ways: Sequence[Way], source: str | None, target: str | None) -> Way:
+class SeveralDirectionsError(ConfigError):
+    """Nobody said which of several directions is meant; `what` is the message without how to say it.
+
+    The message is for who calls from Python, by this method: other surfaces have ways of their own.
+    """
+
+    def __init__(self, ways: Sequence[_Way], method: str = "between") -> None:
+        self.first = ways[0]
+        """One that may be meant, for an example."""
+        self.what = f"there are several directions, {_listed(ways)}"
+        super().__init__(f'{self.what}; say which: .{method}("{self.first.source}", "{self.first.target}")')
+
+
+def one_of(ways: Sequence[Way], source: str | None, target: str | None, method: str = "between") -> Way:
     """The one that is meant; a side that nobody names is found where only one fits."""
     found = fitting(ways, source, target)
     if not found:
         raise ConfigError(f"no model here translates {_asked_for(source, target)}; there is {_listed(ways)}")
     if len(found) > 1:
-        raise which_direction(found)
+        raise SeveralDirectionsError(found, method)
     return found[0]
 
 
@@ -56,14 +69,6 @@ def fitting(ways: Sequence[Way], source: str | None, target: str | None) -> list
         if (source is None or way.source == closest(source, sources))
         and (target is None or way.target == closest(target, targets))
     ]
-
-
-def which_direction(ways: Sequence[_Way]) -> ConfigError:
-    """What to say where several are possible."""
-    first = ways[0]
-    return ConfigError(
-        f"there are several directions, {_listed(ways)}; say which: --from {first.source} --to {first.target}"
-    )
 
 
 def _listed(ways: Iterable[_Way]) -> str:

@@ -29,7 +29,7 @@ from qkv.text.words import first_word
 from qkv.translate.asked import Asked
 from qkv.translate.checks import require_as_many, require_float32, require_possible, require_texts
 from qkv.translate.choosing import by_likeness, reranked
-from qkv.translate.directions import chosen, directions_of, which_direction
+from qkv.translate.directions import SeveralDirectionsError, chosen, directions_of
 from qkv.translate.looking import Lookable, Sought
 from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
 from qkv.translate.searcher import AT_ONCE, Searcher
@@ -398,7 +398,7 @@ class Translator:
     def _searcher(self, **changes: float | None) -> Searcher:
         """How to search, with what is asked for here in place of the run's."""
         if len(self._directions) > 1 and self.target_language is None:
-            raise which_direction(self._directions)
+            raise SeveralDirectionsError(self._directions)
         given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         languages = self.source_language, self.target_language
         return Searcher(

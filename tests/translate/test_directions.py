@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,9 @@ from qkv.config import TextConfig
 from qkv.errors import ConfigError
 from qkv.text.languages import Direction
 from qkv.training import train
-from qkv.translate import Rerank, Translator, translate_document
+from qkv.translate import Catalogue, Rerank, Translator, translate_document
 from qkv.translate.directions import chosen, directions_of
-from tests.toy import QUICK, one_thread, pairs, reports, write_tsv
+from tests.toy import QUICK, Command, one_thread, pairs, reports, write_tsv
 
 ALL = (Direction("en", "de"), Direction("de", "en"), Direction("en", "fr"))
 
@@ -44,10 +46,23 @@ def test_the_tag_of_the_target_is_read_before_the_source(run: Path) -> None:
     assert translator.between("DE-at", None).target_language == "en"
 
 
-def test_a_model_of_several_directions_asks_which(run: Path) -> None:
+def test_a_model_of_several_directions_asks_which_in_words_of_its_surface(run: Path, command: Command) -> None:
     translator = Translator.load(run)
-    with pytest.raises(ConfigError, match="several directions, en-de, de-en, en-fr; say which: --from en --to de"):
-        translator.translate(["ba"])
+    several = "there are several directions, en-de, de-en, en-fr; "
+    for ask in (partial(translator.translate, ["ba"]), partial(translator.between, None, None)):
+        with pytest.raises(ConfigError, match=re.escape(several + 'say which: .between("en", "de")')):
+            ask()
+    with pytest.raises(ConfigError, match=re.escape('say which: .translator("en", "de")')):
+        Catalogue.open([run]).translator("en", None)
+    for named in ([run], ["--model", run]):
+        ran = command("translate", *named, given=b"ba\n")
+        assert "several directions" in ran.err and "say which: --from en --to de" in ran.err
+    ran = command("evaluate", run, "--test", write_tsv(run.parent / "test.tsv", pairs(2)))
+    assert (ran.code, f"{run}: {several}give --tests" in ran.err) == (2, True), ran.err
+
+
+def test_what_a_model_does_not_know_is_told_with_what_it_does(run: Path) -> None:
+    translator = Translator.load(run)
     with pytest.raises(ConfigError, match="no model here translates from fr into en; there is en-de, de-en, en-fr"):
         translator.between("fr", "en")
     with pytest.raises(ConfigError, match="no tag for the domain 'docs'"):
