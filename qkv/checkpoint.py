@@ -36,6 +36,7 @@ from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import as_json, digest, read_json_text, read_manifest, verified, write_manifest
 from qkv.progress import tell
 from qkv.storage import (
+    RUN_CONFIG,
     append_regular,
     claim,
     explained,
@@ -43,6 +44,7 @@ from qkv.storage import (
     read_regular,
     remove,
     replacing_directory,
+    require_run,
     write_atomically,
 )
 
@@ -91,16 +93,12 @@ class RunDirectory:
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
         """A directory that holds a run."""
-        if not path.is_dir():
-            raise ConfigError(f"{'not a' if path.exists() else 'no such'} run directory: {path}")
-        run = cls(path)
-        if not run.config_file.is_file():
-            raise ConfigError(f"{path} is not a run directory: it has no config.json")
-        return run
+        require_run(path)
+        return cls(path)
 
     @property
     def config_file(self) -> Path:
-        return self.path / "config.json"
+        return self.path / RUN_CONFIG
 
     @property
     def tokenizer_file(self) -> Path:

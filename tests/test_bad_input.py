@@ -59,7 +59,20 @@ def run(toy_run: Path, tmp_path: Path) -> Path:
         (["transalte"], "invalid choice"),
         (["average"], "the following arguments are required: RUN; see qkv average --help"),
         (["score"], "there are several directions"),
-        (["translate", "--model", "nowhere"], "there is no model here: the folder models/ of qkv's repository has one"),
+        (["translate", "--model", "nowhere"], "no such directory: nowhere; name a model of `qkv export`"),
+        (["translate", "--model", "."], "there is no model in .; name a model of `qkv export`"),
+        (["serve", "--port", "0", "--model", "nowhere"], "no such directory: nowhere; name a model of `qkv export`"),
+        (["evaluate", "nowhere", "--tests", "a.en-de.tsv"], "no such directory: nowhere; name a model of"),
+        (["export", "nowhere", "--output", "model"], "no such run directory: nowhere; name one that `qkv train`"),
+        (["pack", "nowhere", "--output", "parcel"], "no such run directory: nowhere; name one that `qkv train`"),
+        (
+            ["translate", "Hello world.", "--to", "fr"],
+            "no such run directory: Hello world.; text is given on standard input: "
+            "echo 'Hello world.' | qkv translate --from en --to fr",
+        ),
+        (["translate", "Don't stop", "--to", "fr"], """echo 'Don'"'"'t stop' | qkv translate"""),
+        (["translate", 99 * "Much text.\n", "--to", "fr"], "Much text. …' | qkv translate --from en"),
+        (["translate", "Why?"], "echo 'Why?' | qkv translate --from en --to de"),
         (["train", "a", "b", "--foo"], "unrecognized arguments: --foo"),
         (["translate", "run", "--beam", "four"], "invalid int value: 'four'"),
         (["train", "a.en", "b.fr"], "train needs --output"),
@@ -81,7 +94,7 @@ def run(toy_run: Path, tmp_path: Path) -> Path:
         (["prepare", "nowhere.tsv", "--output", "data"], "no such file: nowhere.tsv"),
         (["prepare", ".", "x", "--output", "data"], "is a directory; give a file of text"),
         (["train", "--data", "nowhere", "--output", "run"], "nowhere is not prepared data"),
-        (["translate", "nowhere"], "no such run directory: nowhere"),
+        (["translate", "nowhere"], "no such run directory: nowhere; name one that `qkv train` has made, or a model of"),
         (["translate", "."], ". is not a run directory: it has no config.json"),
         (["translate", "nowhere", "--n-best", "0"], "--n-best is 0"),
         (["translate", "nowhere", "--sample", "--temperature", "0"], "temperature is 0"),
@@ -445,6 +458,7 @@ def test_a_package_that_is_not_installed_is_told(
 ) -> None:
     (tmp_path / "same.txt").write_text("a b c d\n")
     (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text("{}")
     (tmp_path / "run" / "log.jsonl").write_text('{"kind": "train", "step": 1, "loss": 2.0}\n')
     program = f"import sys; sys.modules[{missing!r}] = None; from qkv.cli import main; sys.exit(main({arguments!r}))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -452,6 +466,24 @@ def test_a_package_that_is_not_installed_is_told(
         [sys.executable, "-c", program], capture_output=True, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL
     )
     one_line(Ran(ran.returncode, ran.stdout, ran.stderr.decode()), 2, missing, f"pip install 'qkv[{extra}]'")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["translate", "nowhere"],
+        ["translate", "."],
+        ["pack", "nowhere", "--output", "x"],
+        ["export", ".", "--output", "x"],
+    ],
+)
+def test_who_has_no_torch_hears_of_a_wrong_name_first(tmp_path: Path, arguments: list[str]) -> None:
+    program = f"import sys; sys.modules['torch'] = None; from qkv.cli import main; sys.exit(main({arguments!r}))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL
+    )
+    one_line(Ran(ran.returncode, ran.stdout, ran.stderr.decode()), 2, "run directory", arguments[1])
 
 
 # What is found out before it costs anything

@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "qkv.devices": "errors",
     "qkv.engines": "errors storage manifest config text data layers models search checkpoint devices",
     "qkv.inspecting": "errors manifest pages config text search engines.arrays engines.shortlist",
-    "qkv.translate": "qkv errors progress config text search models.encoder_decoder engines inspecting",
+    "qkv.translate": "qkv errors progress storage config text search models.encoder_decoder engines inspecting",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
     ),

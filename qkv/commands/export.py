@@ -8,6 +8,7 @@ from typing import Any
 
 from qkv.commands.arguments import Commands
 from qkv.errors import ConfigError
+from qkv.storage import require_run
 
 
 def add_export(commands: Commands[Any]) -> None:
@@ -37,6 +38,8 @@ def add_export(commands: Commands[Any]) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
+    require_run(options.directory)
+    # Only who has a run needs torch.
     from qkv.export import export
 
     export(

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from qkv.errors import ConfigError, FullDiskError, QkvError, TextError
 from qkv.files import MOST_BYTES, kind_of, kinds, require_kind, translate_file
 from qkv.progress import Progress, tell
-from qkv.storage import explained, read_regular, write_atomically
+from qkv.storage import RUN_CONFIG, explained, read_regular, write_atomically
 
 if TYPE_CHECKING:
     from qkv.translate import Relay, Terms, Translator
 
 _QUOTED = 40
-_IN_EVERY_MODEL = "config.json"
 
 
 class _Work(NamedTuple):
@@ -39,7 +38,7 @@ def extensions() -> list[str]:
 
 def models_and_files(paths: Sequence[Path]) -> tuple[list[Path], list[Path] | None]:
     """Which of the names that were given are models, and which are files or folders to translate."""
-    files = [path for path in paths if path.exists() and not (path / _IN_EVERY_MODEL).exists()]
+    files = [path for path in paths if path.exists() and not (path / RUN_CONFIG).exists()]
     models = [path for path in paths if path not in files]
     return models, files or None
 

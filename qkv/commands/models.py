@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qkv.errors import ConfigError
 from qkv.progress import tell
+
+_LIKE_TEXT = re.compile(r"""\s|[.,;:!?…。！？»”"']$""")
+"""A space, or punctuation at the end."""
+_QUOTED = 60
 
 if TYPE_CHECKING:
     from qkv.translate import Precision, Relay, Translator
@@ -29,6 +36,26 @@ def language_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="source_language", metavar="LANGUAGE", help="the source's, such as en")
     parser.add_argument("--to", dest="target_language", metavar="LANGUAGE", help="the translation's, such as de")
     parser.add_argument("--domain", metavar="NAME", help="a kind of text that the model has learned to tell apart")
+
+
+def refuse_text(options: argparse.Namespace) -> None:
+    """Tells who gives a text in the place of a model where text is given."""
+    for path in options.directories:
+        if _LIKE_TEXT.search(str(path)) and not _exists(path):
+            text = textwrap.shorten(str(path), _QUOTED, placeholder=" …")
+            languages = f"--from {options.source_language or 'en'} --to {options.target_language or 'de'}"
+            raise ConfigError(
+                f"no such run directory: {text}; text is given on standard input: "
+                f"echo {shlex.quote(text)} | qkv translate {languages}"
+            )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        # A text may be longer than any name.
+        return False
 
 
 def load_any(options: argparse.Namespace, precision: Precision = "float32") -> Translator | Relay:

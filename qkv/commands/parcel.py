@@ -9,7 +9,7 @@ from typing import Any
 from qkv.commands.arguments import Commands
 from qkv.errors import ConfigError
 from qkv.progress import tell
-from qkv.storage import readable_size
+from qkv.storage import readable_size, require_run
 
 
 def add_pack(commands: Commands[Any]) -> None:
@@ -57,6 +57,7 @@ def _pack(options: argparse.Namespace) -> None:
 
         parts = pack_data(options.directory, options.output, part_bytes=part_bytes)
     else:
+        require_run(options.directory, "name one that `qkv train` has made, or data of `qkv prepare`")
         # Only who packs a run needs torch.
         from qkv.parcel.run import pack_run
 

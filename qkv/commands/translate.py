@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from qkv.commands.arguments import Commands, line_arguments, precision_argument, require_together, search_arguments
 from qkv.commands.files import extensions, models_and_files, require_files, translate_files
 from qkv.commands.lines import helpings, input_lines, one_line, open_output, values
-from qkv.commands.models import load_any, model_arguments, tell_of_usual_heads
+from qkv.commands.models import load_any, model_arguments, refuse_text, tell_of_usual_heads
 from qkv.errors import ConfigError, RuleError, TextError
 from qkv.progress import Progress, tell
 
@@ -132,6 +132,7 @@ def add_translate(commands: Commands[Any]) -> None:
 
 
 def _translate(options: argparse.Namespace) -> None:
+    refuse_text(options)
     if options.target_language and not options.file:
         options.directories, options.file = models_and_files(options.directories)
     require_together(options, of_use_only_with=_OF_USE_ONLY_WITH, not_with=_NOT_WITH)

@@ -49,9 +49,9 @@ class Catalogue:
         cls, directories: Sequence[Path] | None = None, *, device: str = "auto", precision: Precision = "float32"
     ) -> Catalogue:
         """The models in these directories, or where models are usually kept; of two for one direction, the first."""
-        places = usual_places() if directories is None else directories
+        found = map(_models_in, usual_places()) if directories is None else map(_named_models, directories)
         models: dict[Direction, Callable[[], Translator]] = {}
-        for model in itertools.chain.from_iterable(map(_models_in, places)):
+        for model in itertools.chain.from_iterable(found):
             load = functools.cache(partial(Translator.load, model, device=device, precision=precision))
             for direction in _directions(model):
                 models.setdefault(direction, load)
@@ -102,6 +102,9 @@ class Catalogue:
 def usual_places() -> list[Path]:
     """Where models are looked for, in order: the environment's list, the checkout qkv runs from, the user's data."""
     named = [Path(place) for place in os.environ.get(MODELS_VARIABLE, "").split(os.pathsep) if place]
+    for place in named:
+        if not _models_in(place):
+            tell(f"qkv: warning: {MODELS_VARIABLE}: {_lacks_a_model(place)}; mend it, or unset it")
     checkout = Path(qkv.__file__).parent.parent
     own = [checkout / "models"] if (checkout / "pyproject.toml").is_file() else []
     data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
@@ -113,6 +116,20 @@ def _models_in(place: Path) -> list[Path]:
     if _is_model(place):
         return [place]
     return sorted(path for path in place.iterdir() if _is_model(path)) if place.is_dir() else []
+
+
+def _named_models(place: Path) -> list[Path]:
+    """The same, of a place that somebody named, and so must have some."""
+    models = _models_in(place)
+    if not models:
+        raise ConfigError(
+            f"{_lacks_a_model(place)}; name a model of `qkv export`, a run of `qkv train`, or a folder of such"
+        )
+    return models
+
+
+def _lacks_a_model(place: Path) -> str:
+    return f"there is no model in {place}" if place.is_dir() else f"no such directory: {place}"
 
 
 def _is_model(path: Path) -> bool:

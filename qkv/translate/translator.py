@@ -21,6 +21,7 @@ from qkv.search.engine import Engine
 from qkv.search.rules import Prefix
 from qkv.search.sample import Sampling
 from qkv.search.whole import WholeSearch
+from qkv.storage import require_run
 from qkv.text.cleaning import normalise
 from qkv.text.growing import GrowingText
 from qkv.text.languages import Direction
@@ -110,6 +111,7 @@ class Translator:
             exported = load_exported(path)
             inside = Opened.exported(path, exported.config.model, exported.tokenizer)
             return cls._with(*exported, inside=inside)
+        require_run(path, "name one that `qkv train` has made, or a model of `qkv export`")
         # Only who translates with a run needs torch.
         from qkv.engines.load import load_run, whole_search
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,19 @@ def test_models_are_looked_for_in_the_usual_places(
     assert Catalogue.open().directions()[0] == Route("en", "de")
     monkeypatch.setenv("QKV_MODELS", f"{tmp_path / 'nothing'}:{models / 'en-fr'}")
     assert Catalogue.open().directions()[0] == Route("en", "fr")
+
+
+def test_a_wrong_place_in_the_environment_is_told_of(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    places = [tmp_path / "nothing", tmp_path / "empty", models]
+    monkeypatch.setenv("QKV_MODELS", os.pathsep.join(map(str, places)))
+    assert Catalogue.open().directions()[0] == Route("de", "en")
+    assert capsys.readouterr().err.splitlines() == [
+        f"qkv: warning: QKV_MODELS: no such directory: {tmp_path / 'nothing'}; mend it, or unset it",
+        f"qkv: warning: QKV_MODELS: there is no model in {tmp_path / 'empty'}; mend it, or unset it",
+    ]
 
 
 def test_a_model_that_cannot_be_read_is_left_out(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
