@@ -73,9 +73,11 @@ class Catalogue:
         """The one that is meant; a side that nobody names is found where only one fits, or only one directly."""
         routes = self.directions()
         if not routes:
+            own = _own_place()
             raise ConfigError(
-                "there is no model here: the folder models/ of qkv's repository has one, `qkv train` and `qkv export` "
-                f"make one; name it with --model DIR or in {MODELS_VARIABLE}"
+                f"there is no model here; copy the folder models/ of qkv's repository to {own}, or make one with `qkv "
+                f"export run/ --output {own / 'NAME'}`: models are looked for there and in the directories of "
+                f"{MODELS_VARIABLE}, and --model names one that is elsewhere"
             )
         direct = fitting([route for route in routes if route.through is None], source, target)
         return direct[0] if len(direct) == 1 else one_of(routes, source, target, "translator")
@@ -107,8 +109,12 @@ def usual_places() -> list[Path]:
             tell(f"qkv: warning: {MODELS_VARIABLE}: {_lacks_a_model(place)}; mend it, or unset it")
     checkout = Path(qkv.__file__).parent.parent
     own = [checkout / "models"] if (checkout / "pyproject.toml").is_file() else []
-    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    return [*named, *own, data / "qkv" / "models"]
+    return [*named, *own, _own_place()]
+
+
+def _own_place() -> Path:
+    """Where a user keeps models."""
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "qkv" / "models"
 
 
 def _models_in(place: Path) -> list[Path]:

@@ -117,7 +117,7 @@ def test_some_of_the_models_can_be_chosen(models: Path, command: Command) -> Non
 
 def test_where_there_is_no_model_it_is_told_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qkv.translate.catalogue.usual_places", lambda: [tmp_path])
-    with pytest.raises(ConfigError, match="there is no model here: the folder models/ of"):
+    with pytest.raises(ConfigError, match="there is no model here; copy the folder models/ of"):
         load(Settings())
 
 

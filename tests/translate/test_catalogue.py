@@ -96,8 +96,12 @@ def test_models_are_looked_for_in_the_usual_places(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     package = tmp_path / "checkout" / "qkv" / "__init__.py"
     monkeypatch.setattr(qkv, "__file__", str(package))
-    with pytest.raises(ConfigError, match="no model here: the folder models/ of qkv's repository"):
+    with pytest.raises(ConfigError) as told:
         Catalogue.open().route("en", "de")
+    place = tmp_path / "home" / "qkv" / "models"
+    for words in (f"copy the folder models/ of qkv's repository to {place}", f"--output {place}/NAME", "QKV_MODELS"):
+        assert words in str(told.value)
+    assert "\n" not in str(told.value)
     (tmp_path / "home" / "qkv").mkdir(parents=True)
     shutil.copytree(models, tmp_path / "home" / "qkv" / "models", symlinks=True)
     assert len(Catalogue.open().directions()) == 4
