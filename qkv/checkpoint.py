@@ -3,6 +3,7 @@
 run/config.json            every setting
 run/tokenizer.model        text <-> ids
 run/data/                  the prepared corpus, where training prepared it
+run/data.path              where it is, where it was prepared elsewhere
 run/log.jsonl              one JSON object a report
 run/checkpoints/step-N/    weights, optimizer and training state after step N, with a manifest
 run/final/                 the finished run's weights, with a manifest
@@ -54,6 +55,7 @@ _BESIDE_TENSORS = 1 << 16
 """Bytes of a checkpoint that are no tensors, at most: its JSON files and the heads of the others."""
 _STATE = "state.json"
 _LARGEST_CONFIG = 1 << 20
+_LONGEST_PATH = 1 << 16
 _NUMBER = (int, float)
 _KINDS: dict[str, tuple[type, ...]] = {
     "step": (int,), "seconds": _NUMBER, "skipped": (int,), "bad_steps": (list,), "best_loss": (*_NUMBER, NoneType),
@@ -107,6 +109,18 @@ class RunDirectory:
     @property
     def data(self) -> Path:
         return self.path / "data"
+
+    @property
+    def data_note(self) -> Path:
+        return self.path / "data.path"
+
+    @property
+    def learned_from(self) -> Path:
+        """The directory of the data it learned from: its own, or where that was when it last trained."""
+        with contextlib.suppress(OSError, ValueError):
+            if not self.data.is_dir():
+                return Path(os.fsdecode(read_regular(self.data_note, _LONGEST_PATH)))
+        return self.data
 
     @property
     def log(self) -> Path:
@@ -240,6 +254,11 @@ class RunDirectory:
         """Keeps the settings; those of a run that has learned something may change only where that does no harm."""
         self.check(config)
         write_atomically(self.config_file, to_json(config).encode())
+
+    def remember(self, data: Path) -> None:
+        """Keeps where the data lies that it learns from, where that is elsewhere."""
+        if data.resolve() != self.data.resolve():
+            write_atomically(self.data_note, os.fsencode(data.resolve()))
 
     def checkpoints(self) -> list[Path]:
         """The checkpoints there are, oldest first."""

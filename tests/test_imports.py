@@ -55,7 +55,7 @@ MAY_IMPORT = {
         "evaluate training fetch"
     ),
     "qkv.convert": "errors config",
-    "qkv.export": "qkv errors storage manifest config text data layers models prepare engines",
+    "qkv.export": "qkv errors storage manifest config text data layers models checkpoint prepare engines",
     "qkv.export.card": "errors storage config recipes text checkpoint prepare",
     "qkv.plot": "errors",
     "qkv.files": "errors text.protect text.tags",

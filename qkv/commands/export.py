@@ -33,7 +33,7 @@ def add_export(commands: Commands[Any]) -> None:
         dest="shortlist",
         help="look at the whole vocabulary, not at what the words of a sentence can need",
     )
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the data it learned from (default: the run's own)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="the data it learned from (default: where that was)")
     parser.set_defaults(run=_export)
 
 

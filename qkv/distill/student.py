@@ -57,11 +57,11 @@ def distill(
 
 
 def data_of(teacher: Path, data: Path | None) -> Path:
-    """The data that is meant: by default, what the run was trained on, where it prepared that itself."""
-    run = RunDirectory.open(teacher)
-    if data is None and not run.data.is_dir():
-        raise ConfigError(f"{teacher} holds no data of its own; give --data, the directory it was trained on")
-    return data or run.data
+    """The data that is meant: by default, what the run was trained on."""
+    found = data or RunDirectory.open(teacher).learned_from
+    if data is None and not found.is_dir():
+        raise ConfigError(f"the data that {teacher} learned from is not at {found}; name its directory with --data")
+    return found
 
 
 def _make_data(

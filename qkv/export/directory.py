@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import qkv
+from qkv.checkpoint import RunDirectory
 from qkv.config import to_json
 from qkv.engines.exported import is_exported
 from qkv.engines.heads import learn_looks
@@ -105,10 +106,11 @@ def write_graphs(
 
 
 def _prepared(run: Path, data: Path | None, tokenizer: Tokenizer) -> Prepared:
-    directory = data or run / "data"
+    directory = data or RunDirectory.open(run).learned_from
     if data is None and not directory.is_dir():
         raise ConfigError(
-            f"a shortlist is learned from the data that {run} learned from; name it with --data, or give --no-shortlist"
+            f"a shortlist is learned from the data that {run} learned from, which is not at {directory}; name it with "
+            "--data, or give --no-shortlist"
         )
     prepared = Prepared.open(directory)
     if prepared.tokenizer().fingerprint != tokenizer.fingerprint:

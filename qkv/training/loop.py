@@ -63,6 +63,7 @@ def train_run(
 
         def begin() -> None:
             run.begin(settled)
+            run.remember(prepared.directory)
             write_atomically(run.tokenizer_file, prepared.tokenizer().model)
 
         tokens = processes.by_first(claim)

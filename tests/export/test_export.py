@@ -15,6 +15,7 @@ from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError, ConfigError, TextError
 from qkv.export import export
 from qkv.manifest import MANIFEST, write_manifest
+from qkv.training import train_prepared
 from qkv.translate import Translator
 from tests import toy
 from tests.toy import Command
@@ -89,6 +90,25 @@ def test_an_export_takes_the_place_of_another_and_of_nothing_else(toy_run: Path,
         export(toy_run, toy_run, precision="int8", shortlist=False)
     with pytest.raises(ConfigError, match="precision is 'int4'; it must be one of float32, int8"):
         export(toy_run, tmp_path / "other", precision="int4")
+
+
+def test_a_run_remembers_where_the_data_lies_that_it_was_given(
+    toy_data: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(toy_data, tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    with toy.one_thread():
+        train_prepared(Path("data"), Path("run"), toy.QUICK)
+    monkeypatch.chdir(tmp_path / "run")
+    ran = command("export", ".", "--output", tmp_path / "model")
+    assert ran.code == 0, ran.err
+    assert Shortlist.is_in(tmp_path / "model")
+    (tmp_path / "data").rename(tmp_path / "elsewhere")
+    ran = command("export", ".", "--output", tmp_path / "model")
+    assert (ran.code, f"which is not at {tmp_path / 'data'}; name it with --data" in ran.err) == (2, True)
+    (tmp_path / "run" / "data.path").write_bytes(b"\xff")
+    ran = command("export", ".", "--output", tmp_path / "model")
+    assert (ran.code, "name it with --data" in ran.err) == (2, True)
 
 
 def test_data_that_a_shortlist_cannot_be_learned_from_is_told(toy_run: Path, toy_data: Path, tmp_path: Path) -> None:
