@@ -19,6 +19,7 @@ from qkv.errors import TextError
 _MOST_TIMES = 50
 """What may come out of a compressed byte: text gives four to ten, what is made to do harm up to a thousand."""
 _ALWAYS = 1 << 20
+_BEGINNING = 1 << 10
 _TARS = (".tar", ".tgz", ".tar.gz")
 
 
@@ -36,6 +37,7 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[Member]:
     A file that is no archive is its own only member, by its own name.
     """
     missing = {*wanted}
+    _refuse_page(path)
     with _told(path):
         for member in _tar_members(path, wanted) if path.name.endswith(_TARS) else _single(path):
             missing.discard(member.name)
@@ -89,6 +91,16 @@ class _Bounded(io.RawIOBase):
         if self._left < 0:
             raise TextError(f"{self._path} unpacks to more than {_MOST_TIMES} times its size; that is no text")
         return count
+
+
+def _refuse_page(path: Path) -> None:
+    """No corpus is a page of the web, but networks and servers send one in the place of a file."""
+    with path.open("rb") as file:
+        if file.read(_BEGINNING).lstrip().lower().startswith((b"<!doctype html", b"<html")):
+            raise TextError(
+                f"{path} is a page of HTML and no corpus: look at what it says (sign in? moved?), remove it, and give "
+                "the same command again, or put the right file there yourself"
+            )
 
 
 @contextmanager

@@ -30,15 +30,20 @@ class Ledger:
         if noted is not None:
             _require_same(path, "sha256", str(noted["sha256"]), f"was noted in {self._path} the first time")
             return "its sha256 is that of the first download"
-        return f"no checksum is published; its sha256 is noted in {self._path.name}, and holds from here on"
+        return "no checksum is published"
 
-    def note(self, download: Download, path: Path) -> None:
-        """Writes down what a file is that has proved to be of use: a page that says "sign in" is not to be held to."""
+    def note(self, download: Download, path: Path) -> str | None:
+        """Writes down what a file is that has proved to be of use: a page that says "sign in" is not to be held to.
+
+        Tells of it where nothing else vouches for the file, and nothing did before.
+        """
         rows = self._rows()
         row = {"sha256": digest(path, "sha256"), "bytes": path.stat().st_size, "url": download.url}
+        first = download.name not in rows and download.checksum is None
         if rows.get(download.name) != row:
             rows[download.name] = row
             write_atomically(self._path, (json.dumps(rows, indent=2, sort_keys=True) + "\n").encode())
+        return f"its sha256 is noted in {self._path.name}, and holds from here on" if first else None
 
     def _rows(self) -> dict[str, Any]:
         try:

@@ -110,7 +110,9 @@ def fetch(
             if missing:
                 archive = _obtain(one, output / "downloads", mirror, pauses, say)
                 _extract(archive, missing, written)
-                Ledger(archive.parent).note(one, archive)
+                told = Ledger(archive.parent).note(one, archive)
+                if told is not None:
+                    say(f"{one.name}: {told}")
         for text in found.texts():
             written.require_parallel(text, found)
     return fetched

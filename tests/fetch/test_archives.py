@@ -69,7 +69,7 @@ def test_what_is_cut_or_no_archive_is_told(tmp_path: Path) -> None:
     with pytest.raises(TextError, match=r"a\.tgz is damaged: .*; remove it"):
         read(made, "x/one")
     made.write_bytes(b"<html>Sign in to this network</html>")
-    with pytest.raises(TextError, match=r"a\.tgz is damaged"):
+    with pytest.raises(TextError, match=r"a\.tgz is a page of HTML and no corpus"):
         read(made, "x/one")
 
 

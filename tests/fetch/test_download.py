@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
+import qkv
 from qkv.errors import DownloadError, FullDiskError
-from qkv.fetch.download import download
+from qkv.fetch.download import PAUSES, download
 from tests.fetch.mirror import Mirror, cut_after, promising, serving, status
 
 CONTENT = bytes(range(256)) * 300
@@ -109,6 +110,25 @@ def test_without_a_network_it_is_told_what_to_do(path: Path) -> None:
     ) as raised:
         download("http://127.0.0.1:9/file", path, pauses=AT_ONCE)
     assert raised.value.exit_code == 3
+
+
+def test_it_is_tried_again_once_after_each_pause(mirror: Mirror, path: Path) -> None:
+    mirror.faults += 9 * [status(503)]
+    with pytest.raises(DownloadError, match="503 Service Unavailable"):
+        download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    assert len(mirror.asked) == 1 + len(AT_ONCE)
+    # One that brought something begins the count anew.
+    mirror.asked.clear()
+    mirror.faults[:] = [status(503), cut_after(100), *(9 * [status(503)])]
+    with pytest.raises(DownloadError, match="503 Service Unavailable"):
+        download(f"{mirror.url}/file", path, pauses=AT_ONCE)
+    assert len(mirror.asked) == 2 + len(AT_ONCE)
+
+
+def test_the_documents_tell_how_often() -> None:
+    *first, last = (f"{pause:g}" for pause in PAUSES)
+    told = (Path(qkv.__file__).parents[1] / "docs" / "reproducing.md").read_text(encoding="utf-8")
+    assert f"tried again after {', '.join(first)} and {last} seconds" in " ".join(told.split())
 
 
 class _Usage(NamedTuple):

@@ -77,7 +77,8 @@ def test_a_second_call_asks_for_nothing_and_changes_nothing(command: Command, tm
     ran = command(*arguments)
     assert (ran.code, ran.lines) == (0, [str(tmp_path / "c" / "wmt14-en-de" / "data")])
     assert "wmt14-dev.tgz: from" in ran.err
-    assert "no checksum is published; its sha256 is noted in checksums.json" in ran.err
+    assert "wmt14-dev.tgz: its sha256 is noted in checksums.json, and holds from here on" in ran.err
+    assert "no checksum is published" in ran.err
     assert "training-parallel-europarl-v7.tgz: from" in ran.err
     assert "its sha256 is the published one" in ran.err
     before, requests = contents(tmp_path / "c"), len(mirror.asked)
@@ -142,12 +143,28 @@ def test_what_nobody_has_published_is_held_to_its_first_download(tmp_path: Path,
 def test_what_is_no_archive_is_not_held_to(tmp_path: Path, mirror: Mirror) -> None:
     served = mirror.directory / "iwslt14-de-en" / "iwslt14-de-en.tgz"
     archive = served.read_bytes()
-    served.write_bytes(b"<html>Sign in to this network</html>")
-    with pytest.raises(TextError, match=r"iwslt14-de-en\.tgz is damaged: .*; remove it"):
-        fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+    ledger = tmp_path / "downloads" / "checksums.json"
+    said: list[str] = []
+
+    def say(words: str) -> None:
+        # It is said when it is so, and not before.
+        assert ledger.exists() or "noted" not in words
+        said.append(words)
+
+    for content, told in (
+        (b"\n<!DOCTYPE html><title>Sign in to this network</title>", "is a page of HTML and no corpus"),
+        (b"<html>Sign in to this network</html>", "is a page of HTML and no corpus"),
+        (b"half of something", "is damaged: .*; remove it"),
+    ):
+        served.write_bytes(content)
+        with pytest.raises(TextError, match=rf"iwslt14-de-en\.tgz {told}"):
+            fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en", say=say)
+        (tmp_path / "downloads" / "iwslt14-de-en.tgz").unlink()
     served.write_bytes(archive)
-    (tmp_path / "downloads" / "iwslt14-de-en.tgz").unlink()
-    fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+    fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en", say=say)
+    assert [words for words in said if "noted" in words] == [
+        "iwslt14-de-en.tgz: its sha256 is noted in checksums.json, and holds from here on"
+    ]
 
 
 def test_a_disk_that_fills_up_with_text_is_told_and_leaves_no_half_file(
