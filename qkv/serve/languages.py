@@ -105,7 +105,7 @@ class Languages:
     def _one_of(self, some: list[str], code: str, name: str) -> str:
         known = self.known(code)
         if known is None or known not in some:
-            raise Refusal("language", f"{code} is not supported", parameter=name)
+            raise Refusal("language", f"{code} is not supported", parameter=name, supported=some)
         return known
 
     def reaches(self, source: str, target: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 Reason = Literal[
@@ -53,6 +54,7 @@ class Refusal(Exception):  # noqa: N818 - most of them are no error of anybody's
         message: str,
         *,
         parameter: str | None = None,
+        supported: Sequence[str] = (),
         retry_after: int | None = None,
         allow: str | None = None,
         close: bool = False,
@@ -62,12 +64,19 @@ class Refusal(Exception):  # noqa: N818 - most of them are no error of anybody's
         self.message = message
         self.parameter = parameter
         """Which parameter of the request is wrong, where it is one."""
+        self.supported = supported
+        """What it could have been, where that is a short list."""
         self.retry_after = retry_after
         """After how many seconds it may go better."""
         self.allow = allow
         """The methods that would be right."""
         self.close = close
         """Whether the rest of the request is not read, so that the connection is of no more use."""
+
+    @property
+    def explanation(self) -> str:
+        """The message and what would be right, for protocols whose clients do not compare the message."""
+        return f"{self.message}; supported: {', '.join(self.supported)}" if self.supported else self.message
 
     @property
     def headers(self) -> dict[str, str]:

@@ -112,6 +112,31 @@ def test_tags_and_entities_of_html_survive(served: Served) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "place"),
+    [
+        ("/v2/translate", {"text": ["a"], "target_lang": "XX"}, ["detail"]),
+        ("/language/translate/v2", {"q": "a", "target": "XX"}, ["error", "message"]),
+        ("/translate?api-version=3.0&to=XX", [{"Text": "a"}], ["error", "message"]),
+        ("/explain", {"q": "a", "source": "en", "target": "XX"}, ["error"]),
+    ],
+)
+def test_a_language_that_is_not_here_is_refused_with_those_that_are(
+    served: Served, path: str, body: object, place: list[str]
+) -> None:
+    got = served.post(path, body)
+    told = got.json
+    for name in place:
+        told = told[name]
+    assert (got.status, told) == (400, "XX is not supported; supported: fr")
+
+
+def test_libretranslate_keeps_to_the_sentence_that_its_clients_compare(served: Served) -> None:
+    assert served.post("/translate", {"q": "a", "source": "en", "target": "XX"}).json == {
+        "error": "XX is not supported"
+    }
+
+
 def test_deepl_speaks_both_ways_of_asking(served: Served) -> None:
     told = served.post(
         "/v2/translate", {"text": ["basa koti", "rimo nesa"], "target_lang": "FR", "source_lang": "EN-GB"}

@@ -44,7 +44,7 @@ class Azure(Family):
 
     def error(self, status: int, refusal: Refusal) -> Any:
         # The first three digits are the status.
-        return {"error": {"code": status * 1000, "message": refusal.message}}
+        return {"error": {"code": status * 1000, "message": refusal.explanation}}
 
     async def translate_texts(self, asked: Asked, account: Account) -> Response:
         if asked.word("api-version") == _OLD:

@@ -60,7 +60,7 @@ class DeepL(Family):
         message = refusal.message
         if refusal.reason == "language":
             message = f"Value for '{refusal.parameter}_lang' not supported."
-        return {"message": message, "detail": refusal.message}
+        return {"message": message, "detail": refusal.explanation}
 
     async def translate_texts(self, asked: Asked, account: Account) -> Response:
         texts = asked.texts("text")

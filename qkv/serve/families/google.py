@@ -41,8 +41,8 @@ class Google(Family):
         )  # fmt: skip
 
     def error(self, status: int, refusal: Refusal) -> Any:
-        reason = {"message": refusal.message, "domain": "global", "reason": refusal.reason}
-        told = {"code": status, "message": refusal.message, "errors": [reason]}
+        reason = {"message": refusal.explanation, "domain": "global", "reason": refusal.reason}
+        told = {"code": status, "message": refusal.explanation, "errors": [reason]}
         return {"error": told | ({"status": _NAMES[status]} if status in _NAMES else {})}
 
     async def translate_texts(self, asked: Asked, account: Account) -> Response:

@@ -47,7 +47,7 @@ class Inference(Family):
         return token if scheme.lower() == "bearer" else None
 
     def error(self, status: int, refusal: Refusal) -> Any:  # noqa: ARG002
-        return {"error": refusal.message}
+        return {"error": refusal.explanation}
 
     async def server(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         return JSONResponse({"name": "qkv", "version": __version__, "extensions": ["binary_tensor_data"]})

@@ -41,6 +41,7 @@ class LibreTranslate(Family):
         return asked.word("api_key", "apiKey")
 
     def error(self, status: int, refusal: Refusal) -> Any:  # noqa: ARG002
+        # Its clients compare the sentence.
         return {"error": refusal.message}
 
     async def translate_texts(self, asked: Asked, account: Account) -> Response:

@@ -43,7 +43,7 @@ class Own(Family):
         return token if scheme.lower() == "bearer" else asked.word("api_key")
 
     def error(self, status: int, refusal: Refusal) -> Any:  # noqa: ARG002
-        return {"error": refusal.message}
+        return {"error": refusal.explanation}
 
     async def ready(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         ready = self.desk.ready
@@ -130,7 +130,7 @@ async def _events(first: str, growing: AsyncIterator[str]) -> AsyncIterator[str]
             whole += part
             yield _event("part", part)
     except Refusal as refusal:
-        yield _event("error", refusal.message)
+        yield _event("error", refusal.explanation)
         return
     yield _event("done", whole)
 
