@@ -104,6 +104,39 @@ def test_a_mix_says_how_often_and_in_which_directions(corpora: Path) -> None:
     assert {*english.values()} == {2, 3}
 
 
+@pytest.mark.parametrize(
+    ("segmentations", "directions"), [(1, '"en-de", "de-en"'), (3, '"en-de", "de-en"'), (2, '"en-de"')]
+)
+def test_a_report_counts_what_is_learned_and_not_what_was_left_out(
+    corpora: Path, segmentations: int, directions: str
+) -> None:
+    long = [(source, german(source)) for source in (" ".join(9 * [one]) for one, _ in pairs(7, seed=2))]
+    with (corpora / "one.en-de.tsv").open("a") as file:
+        file.writelines(f"{source}\t{target}\n" for source, target in long)
+    mix = write_mix(
+        corpora,
+        f"""
+        directions = [{directions}]
+        [[corpus]]
+        files = ["one.en-de.tsv"]
+        repetitions = 1
+        [[corpus]]
+        files = ["two.en-de.tsv"]
+        repetitions = {0.5 if "de-en" in directions else 1}
+        """,
+    )
+    text = {"segmentations": segmentations, "algorithm": "unigram" if segmentations > 1 else "bpe", "vocabulary": 320}
+    prepared = prepare([mix], corpora / "out", CONFIG.with_changes(text=text))
+    report, corpus = prepared.report, prepared.corpus("train")
+    assert report["training"]["dropped"]["too many tokens"]["count"] > 0
+    # Lines are numbered through both files.
+    lines = [corpus.lines[corpus.lines <= 127], corpus.lines[corpus.lines > 127]]
+    for row, of_row in zip(report["corpora"], lines, strict=True):
+        assert row["training_pairs"] == len({*of_row.tolist()})
+        assert row["examples"] == len(of_row)
+    assert sum(row["examples"] for row in report["corpora"]) == report["training"]["pairs"]
+
+
 def test_what_a_mixed_corpus_was_made_of_can_be_had_back(corpora: Path, tmp_path: Path) -> None:
     mix = write_mix(
         corpora,

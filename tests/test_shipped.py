@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -160,3 +161,14 @@ def test_its_card_tells_data_terms_recipe_and_scores() -> None:
         card = (model / "README.md").read_text(encoding="utf-8")
         for told in ("CC BY 4.0", "European Parliament", "Tatoeba", "newstest2014", "sacreBLEU", "H200", "fast"):
             assert told in card, told
+
+
+def test_the_pairs_of_its_card_add_up() -> None:
+    """Each is learned from in two directions; what was left out later is told beside."""
+    for model in MODELS.iterdir():
+        card = (model / "README.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| [a-z-]+\.[a-z-]+ \| ([0-9,]+) \| ([0-9]+) \|", card, re.MULTILINE)
+        assert len(rows) == 14
+        counted = sum(2 * int(pairs.replace(",", "")) * int(times) for pairs, times in rows)
+        (left_out,) = re.findall(r"left out, which is ([0-9,]+) of", card)
+        assert f"In all directions together {counted - int(left_out.replace(',', '')):,} pairs" in card

@@ -87,16 +87,25 @@ def _training(run: RunDirectory, facts: Facts) -> Iterator[str]:
 
 
 def _data(prepared: Prepared) -> Iterator[str]:
-    yield from ("## Data", "", "| corpus | pairs | times | source | terms |", "|---|---:|---:|---|---|")
-    for row in prepared.report.get("corpora", ()):
+    yield from ("## Data", "", "| corpus | pairs | times | in all directions | source | terms |")
+    yield "|---|---:|---:|---:|---|---|"
+    corpora = prepared.report.get("corpora", ())
+    for row in corpora:
         name = ", ".join(Path(file).name.partition(".tsv")[0] for file in row["files"])
         told = [row[what] or "–" for what in ("attribution", "terms")]
-        # Less than once has been drawn already: what is left is taken once.
-        times = max(1.0, row["repetitions"])
-        yield f"| {name} | {row['training_pairs']:,} | {times:g} | {' | '.join(told)} |"
+        examples = f"{row['examples']:,}" if "examples" in row else "–"
+        yield f"| {name} | {row['training_pairs']:,} | {row['repetitions']:g} | {examples} | {' | '.join(told)} |"
     training = prepared.report["training"]
     tokens = training["source_tokens"] + training["target_tokens"]
-    yield from ("", f"In all directions together {training['pairs']:,} pairs, {tokens:,} subwords.", "")
+    # An older version counted sooner, and once.
+    exact = all("examples" in row for row in corpora)
+    counted = "those that were learned from" if exact else "counted before those longer than a row were left out"
+    yield from (
+        "",
+        f"Pairs are {counted}; where times is 0.5, they were drawn: half of what there was.",
+        f"In all directions together {training['pairs']:,} pairs, {tokens:,} subwords.",
+        "",
+    )
 
 
 def _scores(reports: Sequence[Path]) -> Iterator[str]:

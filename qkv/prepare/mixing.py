@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ Numbers = npt.NDArray[np.int64]
 
 _TRAINING = FATES.index("training")
 _WHOLE = 2.0**64
+_AT_ONCE = 1 << 20
 
 
 def draw(corpus: CleanCorpus, mix: Mix) -> None:
@@ -35,18 +36,21 @@ def draw(corpus: CleanCorpus, mix: Mix) -> None:
         corpus.mark(np.flatnonzero((fates == _TRAINING) & (chance >= share)) + rows.start, "not drawn")
 
 
-def told(corpus: CleanCorpus, mix: Mix) -> list[dict[str, Any]]:
-    """What each row of a mix has given, for a report and a model's card."""
-    read, used = np.zeros(len(mix.rows), np.int64), np.zeros(len(mix.rows), np.int64)
-    for _, _, fates, lines in corpus.with_lines():
-        rows = rows_of(lines, corpus, mix)
-        read += np.bincount(rows, minlength=len(read))
-        used += np.bincount(rows[fates == _TRAINING], minlength=len(used))
+def told(corpus: CleanCorpus, mix: Mix, encoded: Corpus, learned: Corpus, *, cuts: int) -> list[dict[str, Any]]:
+    """What each row of a mix has given, for a report and a model's card.
+
+    Pairs that were encoded are those that fit a row, each cut in so many ways; what is learned has them as often and in
+    as many directions as the mix asks for.
+    """
+    read = _by_row((lines for _, _, _, lines in corpus.with_lines()), corpus, mix)
+    used = _by_row(_chunks(encoded.lines), corpus, mix) // cuts
+    examples = _by_row(_chunks(learned.lines), corpus, mix)
     return [
         {
             "files": [str(file) for file in row.files],
             "clean_pairs": int(read[number]),
             "training_pairs": int(used[number]),
+            "examples": int(examples[number]),
             "directions": [str(direction) for direction in row.directions],
             "repetitions": row.repetitions,
             "domain": row.domain,
@@ -112,6 +116,18 @@ def _portions(count: int, repetitions: float) -> list[int]:
     """How many of so many pairs are taken, time after time; what is less than once was drawn before."""
     whole, rest = divmod(max(1.0, repetitions), 1)
     return [count] * int(whole) + [part for part in [round(count * rest)] if part]
+
+
+def _by_row(some: Iterable[Numbers], corpus: CleanCorpus, mix: Mix) -> Numbers:
+    """How many of these lines are of each row of a mix."""
+    counts = np.zeros(len(mix.rows), np.int64)
+    for lines in some:
+        counts += np.bincount(rows_of(lines, corpus, mix), minlength=len(counts))
+    return counts
+
+
+def _chunks(lines: Numbers) -> Iterator[Numbers]:
+    return (lines[first : first + _AT_ONCE] for first in range(0, len(lines), _AT_ONCE))
 
 
 def rows_of(lines: Numbers, corpus: CleanCorpus, mix: Mix) -> Numbers:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qkv.config import Config
+from qkv.data.corpus import Corpus
 from qkv.errors import ConfigError, TextError
 from qkv.prepare.check import check_request
 from qkv.prepare.clean import CleanCorpus, clean_corpus
@@ -118,7 +119,7 @@ class _Preparation:
         lines = self._vocabulary(training, tokenizer)
         results = self._encode(training, validation, Mix.of(valid, self.config.text))
         report = {
-            "corpora": told(training, self.mix),
+            "corpora": self._told(training),
             "training": {**training.tally.as_json(), **results["train"]},
             "validation": {**(validation.tally.as_json() if validation else _NOTHING), **results["valid"]},
             "test": watched.tally.as_json() if watched else _NOTHING,
@@ -158,11 +159,19 @@ class _Preparation:
         (self.place / TOKENIZER).write_bytes(fitting_tokenizer(tokenizer, self.config.text).model)
         return 0
 
+    @property
+    def _encoded(self) -> Path:
+        """Where pairs go when they are encoded: where the mix asks for nothing else, that is all."""
+        return self.place if self.mix.is_plain else self.place / WORK
+
+    def _told(self, training: CleanCorpus) -> list[dict[str, Any]]:
+        encoded, learned = (Corpus.open(directory, "train") for directory in (self._encoded, self.place))
+        return told(training, self.mix, encoded, learned, cuts=self.config.text.segmentations)
+
     def _encode(
         self, training: CleanCorpus, validation: CleanCorpus | None, validation_mix: Mix
     ) -> dict[str, dict[str, int]]:
-        plain = self.mix.is_plain
-        directory = self.place if plain else self.place / WORK
+        plain, directory = self.mix.is_plain, self._encoded
         tags = 0 if plain else self.mix.tags_before_a_source
         with Encoder(directory, self.place / TOKENIZER, self.config, self.workers, self.log, tags=tags) as encoder:
             encoder.encode(training, {"training": "train", "held out": "valid"})

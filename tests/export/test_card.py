@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from qkv.prepare import Prepared
 from tests import toy
 from tests.toy import QUICK, Command
 
@@ -24,11 +25,15 @@ def told(tmp_path: Path) -> list[object]:
     """A run of two directions, and what `qkv card` is told of it."""
     from qkv.training import train
 
-    toy.write_tsv(tmp_path / "talks.en-de.tsv", toy.pairs(120))
+    some = toy.pairs(160)
+    # One is too long for a row.
+    toy.write_tsv(tmp_path / "talks.en-de.tsv", [*some[:120], (40 * "basa ", 40 * "asab ")])
+    toy.write_tsv(tmp_path / "papers.en-de.tsv", some[120:])
     mix = tmp_path / "mix.toml"
     mix.write_text(
         'directions = ["en-de", "de-en"]\n[[corpus]]\nfiles = ["talks.en-de.tsv"]\nrepetitions = 2\n'
         'attribution = "the speakers"\nterms = "CC BY 4.0"\n'
+        '[[corpus]]\nfiles = ["papers.en-de.tsv"]\nrepetitions = 0.5\n'
     )
     with toy.one_thread():
         train([mix], tmp_path / "run", QUICK.with_changes(text={"vocabulary": 340}))
@@ -49,7 +54,7 @@ def test_a_card_has_the_facts_and_the_model_still_loads(tmp_path: Path, told: li
     for fact in (
         "# A toy",
         "Translates English → German, German → English",
-        "| talks.en-de | 110 | 2 | the speakers | CC BY 4.0 |",
+        "half of what there was",
         "- `model.width = 16`",
         "12 steps",
         "on a laptop, with qkv at commit 1a2b3c4",
@@ -58,6 +63,22 @@ def test_a_card_has_the_facts_and_the_model_still_loads(tmp_path: Path, told: li
         "It has learned next to nothing.",
     ):
         assert fact in card
+    rows = [line.split(" | ") for line in card.splitlines() if ".en-de | " in line]
+    assert [row[0] for row in rows] == ["| talks.en-de", "| papers.en-de"]
+    assert [row[2] for row in rows] == ["2", "0.5"]
+    assert rows[0][4:] == ["the speakers", "CC BY 4.0 |"]
+    (talks, papers), examples = ([int(row[column]) for row in rows] for column in (1, 3))
+    assert examples == [2 * 2 * talks, 2 * papers]
+    assert f"In all directions together {sum(examples)} pairs" in card
+    corpus = Prepared.open(tmp_path / "run" / "data").corpus("train")
+    assert talks + papers == len({*corpus.lines.tolist()})
+    # What an older version prepared tells less, and the card says so.
+    report = tmp_path / "run" / "data" / "report.json"
+    report.write_text(report.read_text().replace('"examples"', '"nobody s"'))
+    assert command("card", *told, "--scores", tmp_path / "scores.json").code == 0
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert f"| talks.en-de | {talks} | 2 | – | the speakers |" in card
+    assert "counted before those longer than a row were left out" in card
     ran = command("translate", tmp_path / "model", "--to", "de", given=b"ba ko\n")
     assert (ran.code, len(ran.lines)) == (0, 1)
     (tmp_path / "scores.json").write_text("{}x")
