@@ -37,6 +37,11 @@ def add_evaluate(commands: Commands[Any]) -> None:
     )
     parser.add_argument("--directions", metavar="LIST", help="with --tests: only these, such as en-de,de-en")
     parser.add_argument(
+        "--direct",
+        action="store_true",
+        help="with --tests: directions that the model has not learned are asked of it too, not through English",
+    )
+    parser.add_argument(
         "--language", metavar="CODE", help="target language, for the paper's flavour (default: the run's, else English)"
     )
     parser.add_argument("--domain", metavar="NAME", help="translate as a kind of text that the model can tell apart")
@@ -50,6 +55,8 @@ def _evaluate(options: argparse.Namespace) -> None:
     if options.tests is not None:
         _evaluate_tests(options)
         return
+    if options.direct:
+        raise ConfigError("--direct: of use only with --tests; add --tests")
     if not options.systems:
         raise ConfigError("evaluate needs a SYSTEM to score, or --tests for a model that is here")
     from qkv.evaluate import evaluate
@@ -87,12 +94,17 @@ def _evaluate(options: argparse.Namespace) -> None:
 def _evaluate_tests(options: argparse.Namespace) -> None:
     from qkv.evaluate.several import evaluate_several, table
     from qkv.text.languages import parse_directions
-    from qkv.translate import Catalogue
+    from qkv.translate import Catalogue, Translator
 
     given = [name for name in ("test", "source", "reference", "language") if getattr(options, name) is not None]
     if given:
         raise ConfigError(f"--{given[0]} does not go with --tests; leave one out")
     catalogue = Catalogue.open(options.systems or None, device=options.device, precision=options.precision)
+    if options.direct:
+        if len(options.systems) != 1:
+            raise ConfigError("--direct asks one model for what it has not learned; name it")
+        translator = Translator.load(options.systems[0], device=options.device, precision=options.precision)
+        catalogue = Catalogue.of(translator.in_every_direction())
     only = parse_directions(options.directions)
     how = {"beam": options.beam, "length_penalty": options.length_penalty}
     rows = evaluate_several(catalogue, options.tests, only, domain=options.domain, **how)

@@ -19,6 +19,13 @@ def directions_of(text: TextConfig) -> tuple[Direction, ...]:
     return (Direction(text.source_language, text.target_language),)
 
 
+def every(directions: Sequence[Direction]) -> tuple[Direction, ...]:
+    """These, and those that nobody has learned from a language that is read into one that is written."""
+    sources, targets = dict.fromkeys(one.source for one in directions), dict.fromkeys(one.target for one in directions)
+    others = [Direction(source, target) for source in sources for target in targets if source != target]
+    return tuple(dict.fromkeys([*directions, *others]))
+
+
 def chosen(directions: Sequence[Direction], source: str | None, target: str | None) -> tuple[str | None, str | None]:
     """The languages that are meant, as the model calls them; what it does not know is taken as it is given."""
     if not directions:

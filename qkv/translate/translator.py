@@ -30,7 +30,7 @@ from qkv.text.words import first_word
 from qkv.translate.asked import Asked
 from qkv.translate.checks import require_as_many, require_float32, require_possible, require_texts
 from qkv.translate.choosing import by_likeness, reranked
-from qkv.translate.directions import SeveralDirectionsError, chosen, directions_of
+from qkv.translate.directions import SeveralDirectionsError, chosen, directions_of, every
 from qkv.translate.looking import Lookable, Sought
 from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
 from qkv.translate.searcher import AT_ONCE, Searcher
@@ -183,6 +183,15 @@ class Translator:
         one = copy.copy(self)
         one.source_language, one.target_language = source, target
         one._wording = dataclasses.replace(self._wording, tags=tags)
+        return one
+
+    def in_every_direction(self) -> Translator:
+        """The same, asked also for directions that it has not learned, between languages that it has.
+
+        It has no experience of them; that is for finding out whether it needs any.
+        """
+        one = copy.copy(self)
+        one._directions = every(self._directions)
         return one
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from qkv.config import TextConfig
 from qkv.errors import ConfigError
+from qkv.evaluate import score
 from qkv.text.languages import Direction
 from qkv.training import train
 from qkv.translate import Catalogue, Rerank, Translator, translate_document
@@ -67,6 +69,22 @@ def test_what_a_model_does_not_know_is_told_with_what_it_does(run: Path) -> None
         translator.between("fr", "en")
     with pytest.raises(ConfigError, match="no tag for the domain 'docs'"):
         translator.between("en", "de", domain="docs")
+
+
+def test_a_model_can_be_asked_for_a_direction_that_it_has_not_learned(run: Path, command: Command) -> None:
+    translator = Translator.load(run).in_every_direction()
+    assert translator.directions == (*ALL, Direction("de", "fr"))
+    french = translator.between("de", "fr")
+    # Which language is read, no tag tells: only what the text is.
+    assert french.translate(["ba ko"]) == translator.between("en", "fr").translate(["ba ko"])
+    test = write_tsv(run.parent / "news.de-fr.tsv", pairs(4))
+    asked = ["evaluate", run, "--tests", test, "--json"]
+    through, direct = (json.loads(command(*asked, *more).out) for more in ([], ["--direct"]))
+    assert [(row["direction"], row["through"]) for row in (*through, *direct)] == [("de-fr", "en"), ("de-fr", None)]
+    hypotheses = [one.text for one in french.translate([source for source, _ in pairs(4)])]
+    assert direct[0]["scores"]["chrf"]["value"] == score(hypotheses, [target for _, target in pairs(4)])["chrf"].value
+    for arguments in ([run, run, "--tests", test], ["--tests", test], [run, "--test", test]):
+        assert command("evaluate", *arguments, "--direct").code == 2
 
 
 def test_words_and_documents_are_aligned_without_the_tag(run: Path) -> None:
