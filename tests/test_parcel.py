@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from qkv import checkpoint
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config
 from qkv.errors import CheckpointError, ConfigError
+from qkv.manifest import write_manifest
 from qkv.parcel.data import pack_data, unpack_data
-from qkv.parcel.parts import CODECS, kind_of
+from qkv.parcel.parts import CODECS, Member, Parcel, kind_of, write_parcel
 from qkv.parcel.run import pack_run, unpack_run
 from qkv.prepare import prepare
 from qkv.training import train, train_prepared
@@ -113,6 +115,20 @@ def test_parts_that_are_missing_or_damaged_are_named(run: Path, tmp_path: Path) 
     with pytest.raises(CheckpointError, match=r"to be sent again: part-000, part-001$"):
         unpack_run(tmp_path / "parcel", tmp_path / "again")
     assert not (tmp_path / "again").exists()
+
+
+def test_the_thousandth_part_comes_after_the_hundreds(tmp_path: Path) -> None:
+    parcel = tmp_path / "parcel"
+    # Random bytes, of which two do not fit into a part.
+    pieces = [random.Random(number).randbytes(2500) for number in range(3)]
+    assert write_parcel(parcel, "some", [Member("all", "float32", pieces)], {}, 1 << 12) == 3
+    # A thousand files are slow to write; three of them are enough to be read in the wrong order.
+    for number, later in ((0, 100), (1, 101), (2, 1000)):
+        (parcel / f"part-{number:03}").rename(parcel / f"part-{later:03}")
+    (parcel / "manifest.json").unlink()
+    write_manifest(parcel, {})
+    (read,) = (b"".join(member.pieces) for member in Parcel(parcel).members())
+    assert read == b"".join(pieces)
 
 
 def test_what_cannot_be_packed_is_told(run: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import json
 import os
+import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,6 +25,7 @@ _FORMAT = 1
 _PIECE = 4 << 20
 _LEAST_PART = 1 << 12
 _AHEAD = 4
+_PART = re.compile("part-[0-9]+")
 
 
 class Codec(NamedTuple):
@@ -102,7 +104,8 @@ class Parcel:
         index = _index(directory, files)
         self.about: dict[str, Any] = index["about"]
         self._members: list[dict[str, Any]] = index["members"]
-        self._parts = sorted(directory / name for name in files if name.startswith("part-"))
+        # By number: by name, the thousandth part would come before the hundred-and-first.
+        self._parts = [directory / name for name in sorted(filter(_PART.fullmatch, files), key=_number)]
 
     def members(self) -> Iterator[Member]:
         """Each in turn; the pieces of one have to be read before the next is asked for."""
@@ -147,6 +150,10 @@ class _Parts:
         with (self._place / f"part-{self.count - 1:03}").open("ab") as file:
             file.write(packed)
         self._room -= len(packed)
+
+
+def _number(part: str) -> int:
+    return int(part.removeprefix("part-"))
 
 
 def _described(directory: Path) -> dict[str, dict[str, Any]]:
