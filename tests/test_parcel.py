@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -129,6 +129,16 @@ def test_the_thousandth_part_comes_after_the_hundreds(tmp_path: Path) -> None:
     write_manifest(parcel, {})
     (read,) = (b"".join(member.pieces) for member in Parcel(parcel).members())
     assert read == b"".join(pieces)
+
+
+@pytest.mark.parametrize("unpack", [unpack_data, unpack_run])
+@pytest.mark.parametrize("name", ["../outside", "checkpoints/../../outside", "/outside", ".", "", "nul\0"])
+def test_nothing_is_written_outside(tmp_path: Path, unpack: Callable[[Path, Path], object], name: str) -> None:
+    name = str(tmp_path) + name if name.startswith("/") else name
+    write_parcel(tmp_path / "parcel", "some", [Member(name, "text", [b"here"])], {}, PART)
+    with pytest.raises(CheckpointError, match="would be written elsewhere"):
+        unpack(tmp_path / "parcel", tmp_path / "again")
+    assert [path.name for path in tmp_path.iterdir()] == ["parcel"]
 
 
 def test_what_cannot_be_packed_is_told(run: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,7 +94,7 @@ def write_parcel(output: Path, kind: str, members: Iterable[Member], about: Mapp
 
 
 class Parcel:
-    """A parcel whose parts are all there and are what they were."""
+    """A parcel whose parts are all there and are what they were, with names that lead nowhere else."""
 
     def __init__(self, directory: Path) -> None:
         files = _described(directory)
@@ -104,6 +104,8 @@ class Parcel:
         index = _index(directory, files)
         self.about: dict[str, Any] = index["about"]
         self._members: list[dict[str, Any]] = index["members"]
+        for outside in (one["name"] for one in self._members if not _stays_inside(one["name"])):
+            raise CheckpointError(f"{directory} is damaged: its file {outside!r} would be written elsewhere")
         # By number: by name, the thousandth part would come before the hundred-and-first.
         self._parts = [directory / name for name in sorted(filter(_PART.fullmatch, files), key=_number)]
 
@@ -154,6 +156,12 @@ class _Parts:
 
 def _number(part: str) -> int:
     return int(part.removeprefix("part-"))
+
+
+def _stays_inside(name: str) -> bool:
+    """Whether a name is a file's below any directory that it is unpacked into; what is unpacked has no links."""
+    path = PurePosixPath(name)
+    return bool(path.name) and not path.is_absolute() and ".." not in path.parts and "\0" not in name
 
 
 def _described(directory: Path) -> dict[str, dict[str, Any]]:
