@@ -69,7 +69,7 @@ def _pack(options: argparse.Namespace) -> None:
             precision=options.precision or "float32",
         )
     size = sum(path.stat().st_size for path in options.output.iterdir())
-    tell(f"{options.output}: {readable_size(size)} in {parts} parts")
+    tell(f"{options.output}: {readable_size(size)} in {parts:,} {'part' if parts == 1 else 'parts'}")
 
 
 def _unpack(options: argparse.Namespace) -> None:
