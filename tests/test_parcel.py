@@ -161,6 +161,12 @@ def test_commands_pack_and_unpack(run: Path, tmp_path: Path, command: Command) -
     assert command("pack", run / "data", "--output", tmp_path / "data", "--what", "all").code == 2
 
 
+@pytest.mark.parametrize("size", ["nan", "inf", "1e400", "0", "-1", "much"])
+def test_a_size_of_parts_that_is_none_is_refused(run: Path, tmp_path: Path, command: Command, size: str) -> None:
+    refused = command("pack", run, "--output", tmp_path / "parcel", "--part-size", size)
+    assert (refused.code, f"'{size}' is not a number of megabytes such as 15" in refused.err) == (2, True)
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec_gives_back_what_it_was_given(codec: str) -> None:
     for content in (b"", b"a", bytes(range(256)) * 3 + b"end"):

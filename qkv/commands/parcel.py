@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ def add_pack(commands: Commands[Any]) -> None:
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="prepared data, or a run directory")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="where the parts go")
-    parser.add_argument("--part-size", type=float, default=15, metavar="MB", help="megabytes at most (default: 15)")
+    parser.add_argument("--part-size", type=_megabytes, default=15.0, metavar="MB", help="at most (default: 15)")
     parser.add_argument(
         "--what",
         choices=["all", "newest", "weights"],
@@ -84,3 +86,11 @@ def _unpack(options: argparse.Namespace) -> None:
 
         unpack_run(options.directory, options.output)
     tell(f"{options.output}: whole")
+
+
+def _megabytes(text: str) -> float:
+    """How many megabytes `15` or `0.5` is."""
+    with contextlib.suppress(ValueError):
+        if 0 < (megabytes := float(text)) < math.inf:
+            return megabytes
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of megabytes such as 15 or 0.5")
