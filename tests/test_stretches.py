@@ -1,19 +1,25 @@
-"""Training in two stretches on another machine ends as it would have ended in one."""
+"""Training in stretches on another machine ends as it would have ended in one, wherever a stretch was cut short."""
 
 from __future__ import annotations
 
 import os
-import shlex
+import shutil
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 from qkv.prepare import prepare
 from qkv.training import train_prepared
 from tests import toy
+from tests.for_scripts import qkv_for_scripts
 from tests.toy import QUICK
 
-ROOT = Path(__file__).parent.parent
+Ran = subprocess.CompletedProcess[str]
+
+STRETCH = Path(__file__).parent.parent / "tools" / "stretch"
 
 SETTINGS = {
     "model.width": 16, "model.heads": 2, "model.hidden": 24, "model.encoder_layers": 1, "model.decoder_layers": 2,
@@ -25,36 +31,79 @@ SETTINGS = {
 """QUICK's, as the command line takes them."""
 
 
-def stretch(folder: Path, steps: int) -> subprocess.CompletedProcess[str]:
-    """One stretch on a machine that is another directory of this one."""
-    settings = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
-    command = [
-        str(ROOT / "tools" / "stretch"),
-        "nowhere",
-        "data",
-        "run",
-        "10m",
-        *settings,
-        "--set",
-        f"training.steps={steps}",
-    ]
-    qkv = f"{shlex.quote(sys.executable)} -m qkv"
-    way = {
-        "STRETCH_SHELL": "bash -c", "STRETCH_COPY": "cp -r", "STRETCH_PLACE": "", "STRETCH_QKV": qkv,
-        "STRETCH_QKV_HERE": qkv, "STRETCH_DIRECTORY": str(folder / "there"), "STRETCH_PART": "0.02",
-        "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
-    return subprocess.run(command, cwd=folder, env={**os.environ, **way}, capture_output=True, text=True)
+class Machines(NamedTuple):
+    """This machine, and another that is a directory of this one."""
 
+    here: Path
+    qkv: str
 
-def test_two_stretches_elsewhere_are_one_run(tmp_path: Path) -> None:
-    corpus = toy.write_tsv(tmp_path / "corpus.en-de.tsv", toy.pairs(150))
-    config = QUICK.with_changes(text={"directions": "en-de,de-en", "vocabulary": 340})
-    prepare([corpus], tmp_path / "data", config)
-    for steps in (5, 12):
-        ran = stretch(tmp_path, steps)
+    @property
+    def run(self) -> Path:
+        return self.here / "run"
+
+    @property
+    def step(self) -> int:
+        """The newest that the run here has."""
+        return max(int(path.name.removeprefix("step-")) for path in (self.run / "checkpoints").iterdir())
+
+    def stretch(self, steps: int, *, data: str = "data", run: str = "run", **way: str) -> str:
+        """What one stretch says that goes well."""
+        ran = self.try_stretch(steps, data=data, run=run, **way)
         assert ran.returncode == 0, ran.stderr
-    assert (tmp_path / "run.before").is_dir()
-    with toy.one_thread():
-        train_prepared(tmp_path / "data", tmp_path / "whole", config)
-    assert toy.equal(toy.weights(tmp_path / "run"), toy.weights(tmp_path / "whole"))
+        return ran.stderr
+
+    def try_stretch(self, steps: int, *, data: str = "data", run: str = "run", **way: str) -> Ran:
+        """One stretch, with other ways to go where some are given, such as `copy="false"`."""
+        settings = {**SETTINGS, "training.steps": steps}
+        return self.call(
+            data, run, *(word for one in settings.items() for word in ("--set", "=".join(map(str, one)))), **way
+        )
+
+    def call(self, data: str, run: str, *arguments: str, **way: str) -> Ran:
+        ways = {"shell": "bash -c", "copy": "cp -r", "place": "", "part": "0.02", "directory": str(self.here / "there")}
+        ways |= {"qkv": self.qkv, "qkv_here": self.qkv, **way}
+        variables = {f"STRETCH_{name.upper()}": value for name, value in ways.items()}
+        command = [str(STRETCH), "nowhere", data, run, "10m", *arguments]
+        return subprocess.run(
+            command, cwd=self.here, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+        )
+
+    def script(self, text: str) -> str:
+        """A command that does something else than the usual one."""
+        path = self.here / "script"
+        path.write_text(f"#!/bin/bash\n{text}\n")
+        path.chmod(0o755)
+        return str(path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data and other data, and a run on each that was never stopped."""
+    folder = tmp_path_factory.mktemp("made")
+    config = QUICK.with_changes(text={"directions": "en-de,de-en", "vocabulary": 340})
+    for name, seed in (("data", 1), ("other", 2)):
+        prepare([toy.write_tsv(folder / f"{name}.en-de.tsv", toy.pairs(150, seed))], folder / name, config)
+        with toy.one_thread():
+            train_prepared(folder / name, folder / f"{name}-whole", config)
+    return folder
+
+
+@pytest.fixture
+def machines(made: Path, tmp_path: Path) -> Iterator[Machines]:
+    for name in ("data", "other"):
+        shutil.copytree(made / name, tmp_path / name)
+    (tmp_path / "told").mkdir()
+    with qkv_for_scripts(tmp_path / "told") as qkv:
+        yield Machines(tmp_path, qkv)
+
+
+def equal(run: Path, other: Path) -> bool:
+    return toy.equal(toy.weights(run), toy.weights(other))
+
+
+def test_stretches_elsewhere_are_one_run(machines: Machines, made: Path) -> None:
+    machines.stretch(5)
+    # The last one on a machine that has nothing of the one before.
+    machines.stretch(12, directory=str(machines.here / "third"))
+    assert (machines.here / "run.before").is_dir()
+    assert equal(machines.run, made / "data-whole")
