@@ -107,3 +107,10 @@ def test_stretches_elsewhere_are_one_run(machines: Machines, made: Path) -> None
     machines.stretch(12, directory=str(machines.here / "third"))
     assert (machines.here / "run.before").is_dir()
     assert equal(machines.run, made / "data-whole")
+
+
+def test_training_is_given_just_what_was_said(machines: Machines) -> None:
+    told = machines.script(f'[ "$1" = train ] || exec {machines.qkv} "$@"; printf "[%s]" "${{@:6}}"; exit 9')
+    for more in ((), ("--set", "training.device=it's a $HOME")):
+        ran = machines.call("data", "run", *more, qkv=told)
+        assert ran.stdout == ("".join(f"[{word}]" for word in ("--max-time", "10m", *more)))
