@@ -109,6 +109,14 @@ def test_stretches_elsewhere_are_one_run(machines: Machines, made: Path) -> None
     assert equal(machines.run, made / "data-whole")
 
 
+def test_data_that_was_prepared_anew_is_sent_anew(machines: Machines, made: Path) -> None:
+    machines.stretch(3)
+    shutil.rmtree(machines.here / "data")
+    (machines.here / "other").rename(machines.here / "data")
+    machines.stretch(12, run="another", directory=str(machines.here / "third"))
+    assert equal(machines.here / "another", made / "other-whole")
+
+
 def test_training_is_given_just_what_was_said(machines: Machines) -> None:
     told = machines.script(f'[ "$1" = train ] || exec {machines.qkv} "$@"; printf "[%s]" "${{@:6}}"; exit 9')
     for more in ((), ("--set", "training.device=it's a $HOME")):
