@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,9 @@ SETTINGS = {
     "training.device": "cpu",
 }  # fmt: skip
 """QUICK's, as the command line takes them."""
+
+LOST = 'case $1 in */home/.) exit 12; esac; cp -r "$@"'
+"""What copies to the other machine, and nothing back."""
 
 
 class Machines(NamedTuple):
@@ -102,23 +106,107 @@ def equal(run: Path, other: Path) -> bool:
 
 
 def test_stretches_elsewhere_are_one_run(machines: Machines, made: Path) -> None:
-    machines.stretch(5)
-    # The last one on a machine that has nothing of the one before.
+    machines.stretch(3)
+    assert f"sending {machines.run}" not in machines.stretch(7)
+    # The last one on a machine that has nothing of the two before.
     machines.stretch(12, directory=str(machines.here / "third"))
     assert (machines.here / "run.before").is_dir()
     assert equal(machines.run, made / "data-whole")
+
+
+def test_two_runs_on_one_machine_stay_apart(machines: Machines, made: Path) -> None:
+    for data in ("data", "other"):
+        # All have the same name.
+        machines.stretch(12, data=data, run=f"{data}-runs/run")
+    for data in ("data", "other"):
+        assert equal(machines.here / f"{data}-runs" / "run", made / f"{data}-whole")
 
 
 def test_data_that_was_prepared_anew_is_sent_anew(machines: Machines, made: Path) -> None:
     machines.stretch(3)
     shutil.rmtree(machines.here / "data")
     (machines.here / "other").rename(machines.here / "data")
+    refused = machines.try_stretch(12)
+    assert (refused.returncode, "use the data this run was begun with" in refused.stderr) == (3, True)
     machines.stretch(12, run="another", directory=str(machines.here / "third"))
     assert equal(machines.here / "another", made / "other-whole")
+
+
+def test_what_did_not_come_home_comes_first(machines: Machines, made: Path) -> None:
+    machines.stretch(3)
+    failed = machines.try_stretch(7, copy=machines.script(LOST))
+    assert (failed.returncode, machines.step) == (12, 3)
+    assert "stopped while bringing the run home (exit code 12); the same command goes on" in failed.stderr
+    # Whatever becomes of the next stretch.
+    assert machines.call("data", "run", "--recipe", "none of them").returncode == 2
+    assert machines.step == 7
+    machines.stretch(12)
+    assert equal(machines.run, made / "data-whole")
+
+
+def test_what_came_home_takes_its_place_even_if_the_machine_is_gone(machines: Machines) -> None:
+    machines.stretch(3)
+    shutil.copytree(machines.here / "data", machines.run / "data")
+    # Killed where the run of before has left its place and what came home is not there yet.
+    kill = machines.here / "kill"
+    kill.write_text(
+        """[[ $0 != */stretch ]] || { set -T; trap '[[ $BASH_COMMAND != mv*new*run* ]] || kill -9 $$' DEBUG; }"""
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BASH_ENV", str(kill))
+        assert machines.try_stretch(7).returncode == -signal.SIGKILL
+    assert not machines.run.exists()
+    shutil.rmtree(machines.here / "there")
+    assert machines.call("data", "run", "--recipe", "none of them").returncode == 2
+    assert machines.step == 7
+    # What never travelled is where it was.
+    assert (machines.run / "data" / "prepared.json").is_file()
+
+
+def test_what_was_learned_here_meanwhile_is_not_written_over(machines: Machines, made: Path) -> None:
+    assert machines.try_stretch(3, copy=machines.script(LOST)).returncode == 12
+    shutil.copytree(made / "data-whole", machines.run)
+    warned = machines.stretch(12)
+    assert equal(machines.run, made / "data-whole")
+    (stray,) = machines.here.glob("run.stray-*")
+    assert f"what came home is in {stray} instead" in warned
+    assert (stray / "checkpoints" / "step-0000003").is_dir()
+
+
+def test_a_run_that_was_removed_here_begins_again(machines: Machines) -> None:
+    machines.stretch(7)
+    shutil.rmtree(machines.run)
+    machines.stretch(3)
+    assert machines.step == 3
+
+
+def test_where_the_other_machine_lost_the_run_it_is_sent_again(machines: Machines) -> None:
+    machines.stretch(7)
+    (run,) = (machines.here / "there").glob("run-*/run")
+    shutil.rmtree(run)
+    assert "run is finished" in machines.stretch(7)
 
 
 def test_training_is_given_just_what_was_said(machines: Machines) -> None:
     told = machines.script(f'[ "$1" = train ] || exec {machines.qkv} "$@"; printf "[%s]" "${{@:6}}"; exit 9')
     for more in ((), ("--set", "training.device=it's a $HOME")):
         ran = machines.call("data", "run", *more, qkv=told)
-        assert ran.stdout == ("".join(f"[{word}]" for word in ("--max-time", "10m", *more)))
+        assert (ran.returncode, ran.stdout) == (9, "".join(f"[{word}]" for word in ("--max-time", "10m", *more)))
+        assert "training has saved nothing there" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("nothing", "run", "10m"), "nothing is not prepared data"),
+        (("data", "run", "--recipe"), "--recipe is not a time such as 90s"),
+        (("data", ".", "10m"), ". is not a run directory"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_sent(tmp_path: Path, arguments: tuple[str, ...], error: str) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "prepared.json").touch()
+    command = [str(STRETCH), "nowhere", *arguments]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr.startswith(f"stretch: error: {error}")) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
