@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "qkv.distill": (
         "errors progress storage config text data.corpus checkpoint devices prepare translate evaluate.scores training"
     ),
-    "qkv.parcel": "errors storage manifest data checkpoint prepare",
+    "qkv.parcel": "errors progress storage manifest data checkpoint prepare",
     "qkv.fetch": "qkv errors progress storage config prepare",
     "qkv.reproduce": (
         "qkv errors progress storage config recipes text.files checkpoint devices models.build prepare translate "

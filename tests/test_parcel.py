@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import pytest
 import torch
 
 from qkv import checkpoint
-from qkv.checkpoint import RunDirectory
+from qkv.checkpoint import RunDirectory, step_of
 from qkv.config import Config
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import write_manifest
 from qkv.parcel.data import pack_data, unpack_data
 from qkv.parcel.parts import CODECS, Member, Parcel, kind_of, write_parcel
-from qkv.parcel.run import pack_run, unpack_run
+from qkv.parcel.run import What, pack_run, unpack_run
 from qkv.prepare import prepare
 from qkv.training import train, train_prepared
 from tests import toy
@@ -84,6 +85,19 @@ def test_all_of_a_run_is_all_but_its_data(run: Path, tmp_path: Path) -> None:
     unpack_run(tmp_path / "parcel", tmp_path / "again")
     before = {name: content for name, content in contents(run).items() if not name.startswith(("data/", "lock"))}
     assert contents(tmp_path / "again") == before
+
+
+@pytest.mark.parametrize(("what", "steps"), [("newest", [8]), ("all", [4, 8])])
+def test_what_is_damaged_is_not_packed(run: Path, tmp_path: Path, what: What, steps: list[int]) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    damaged = RunDirectory(tmp_path / "run")
+    newest = damaged.checkpoints()[-1]
+    for path in (newest / "optimizer.safetensors", damaged.final / "weights.safetensors"):
+        path.write_bytes(path.read_bytes()[:-1])
+    pack_run(damaged.path, tmp_path / "parcel", part_bytes=PART, what=what, precision="float32")
+    unpack_run(tmp_path / "parcel", tmp_path / "again")
+    again = RunDirectory(tmp_path / "again")
+    assert ([step_of(one) for one in again.checkpoints()], again.final.exists()) == (steps, False)
 
 
 def test_weights_are_enough_to_translate(run: Path, tmp_path: Path) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
 import torch
 
-from qkv.checkpoint import RunDirectory, Saved, read, write
+from qkv.checkpoint import RunDirectory, Saved, read, step_of, write
 from qkv.errors import CheckpointError, ConfigError
 from qkv.parcel.parts import Member, Parcel, file_pieces, write_parcel
+from qkv.progress import tell
 from qkv.storage import replacing_directory
 
 KIND = "run"
@@ -73,14 +74,31 @@ def _directories(run: RunDirectory, what: What, folder: Path) -> Iterator[tuple[
         write(folder / "weights", {"weights": saved.tensors["weights"]}, saved.state)
         yield "final", folder / "weights"
         return
-    newest = run.newest_sound_checkpoint(weights_only=True)
-    if newest is None and not run.final.is_dir():
-        raise CheckpointError(f"{run.path} has no weights yet; train it first")
-    for checkpoint in run.checkpoints():
-        if what == "all" or (newest is not None and checkpoint == newest.directory):
-            yield f"checkpoints/{checkpoint.name}", checkpoint
-    if run.final.is_dir():
-        yield "final", run.final
+    # What is damaged would be found out only where it arrives, and nothing of the rest could be used there.
+    newest = _newest(run)
+    older = [one for one in run.checkpoints() if what == "all" and newest and step_of(one) < step_of(newest)]
+    checkpoints = [*_sound(older), *([newest] if newest else [])]
+    final = list(_sound([run.final] if run.final.is_dir() else []))
+    if not checkpoints and not final:
+        raise CheckpointError(f"{run.path} has no weights that could be packed; train it first")
+    yield from ((f"checkpoints/{checkpoint.name}", checkpoint) for checkpoint in checkpoints)
+    yield from (("final", directory) for directory in final)
+
+
+def _newest(run: RunDirectory) -> Path | None:
+    saved = run.newest_sound_checkpoint()
+    return None if saved is None else saved.directory
+
+
+def _sound(directories: Iterable[Path]) -> Iterator[Path]:
+    """Those of which every file is what was saved; the others are named."""
+    for directory in directories:
+        try:
+            read(directory)
+        except CheckpointError as error:
+            tell(f"qkv: warning: {error}; it is left out")
+        else:
+            yield directory
 
 
 def _write_as(saved: Saved, dtype: torch.dtype, directory: Path) -> None:
