@@ -61,13 +61,16 @@ def replacing(path: Path, *, follow: bool = True) -> Iterator[TextIOWrapper]:
 
 
 @contextmanager
-def replacing_directory(directory: Path, needed: int) -> Iterator[Path]:
-    """A directory to write into that takes the place of another once all in it is safely on disk."""
+def replacing_directory(directory: Path, needed: int | None) -> Iterator[Path]:
+    """A directory to write into that takes the place of another once all in it is safely on disk.
+
+    It will have `needed` bytes, if that is known.
+    """
     temporary, old = (directory.with_name(directory.name + ending) for ending in (".tmp", ".old"))
     with explained(directory, needed):
         directory.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(temporary, ignore_errors=True)
-        require_room(directory, needed)
+        require_room(directory, needed or 0)
         temporary.mkdir()
         try:
             yield temporary

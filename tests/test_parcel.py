@@ -13,7 +13,7 @@ import torch
 from qkv import checkpoint
 from qkv.checkpoint import RunDirectory, step_of
 from qkv.config import Config
-from qkv.errors import CheckpointError, ConfigError
+from qkv.errors import CheckpointError, ConfigError, FullDiskError
 from qkv.manifest import write_manifest
 from qkv.parcel.data import pack_data, unpack_data
 from qkv.parcel.parts import CODECS, Member, Parcel, kind_of, write_parcel
@@ -21,6 +21,7 @@ from qkv.parcel.run import What, pack_run, unpack_run
 from qkv.prepare import prepare
 from qkv.training import train, train_prepared
 from tests import toy
+from tests.test_prepare_faults import small_disk
 from tests.toy import QUICK, Command
 
 PART = 1 << 14
@@ -135,7 +136,7 @@ def test_the_thousandth_part_comes_after_the_hundreds(tmp_path: Path) -> None:
     parcel = tmp_path / "parcel"
     # Random bytes, of which two do not fit into a part.
     pieces = [random.Random(number).randbytes(2500) for number in range(3)]
-    assert write_parcel(parcel, "some", [Member("all", "float32", pieces)], {}, 1 << 12) == 3
+    assert write_parcel(parcel, "some", lambda _: [Member("all", "float32", pieces)], {}, 1 << 12) == 3
     # A thousand files are slow to write; three of them are enough to be read in the wrong order.
     for number, later in ((0, 100), (1, 101), (2, 1000)):
         (parcel / f"part-{number:03}").rename(parcel / f"part-{later:03}")
@@ -149,10 +150,37 @@ def test_the_thousandth_part_comes_after_the_hundreds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../outside", "checkpoints/../../outside", "/outside", ".", "", "nul\0"])
 def test_nothing_is_written_outside(tmp_path: Path, unpack: Callable[[Path, Path], object], name: str) -> None:
     name = str(tmp_path) + name if name.startswith("/") else name
-    write_parcel(tmp_path / "parcel", "some", [Member(name, "text", [b"here"])], {}, PART)
+    write_parcel(tmp_path / "parcel", "some", lambda _: [Member(name, "text", [b"here"])], {}, PART)
     with pytest.raises(CheckpointError, match="would be written elsewhere"):
         unpack(tmp_path / "parcel", tmp_path / "again")
     assert [path.name for path in tmp_path.iterdir()] == ["parcel"]
+
+
+def test_what_packing_needs_on_its_way_lies_where_the_next_one_clears_up(tmp_path: Path) -> None:
+    output = tmp_path / "new" / "parcel"
+
+    def members(folder: Path) -> Iterator[Member]:
+        (folder / "large").touch()
+        yield Member("names", "text", ["\n".join(path.name for path in output.parent.iterdir()).encode()])
+
+    write_parcel(output, "some", members, {}, PART)
+    (names,) = (b"".join(member.pieces) for member in Parcel(output).members())
+    assert names == b"parcel.tmp"
+    assert sorted(path.name for path in output.iterdir()) == ["manifest.json", "parcel.json", "part-000"]
+
+
+def test_a_disk_that_is_really_full_is_told_without_numbers_that_nobody_knows(run: Path, tmp_path: Path) -> None:
+    pack_run(run, tmp_path / "parcel", part_bytes=PART, what="all", precision="float32")
+    pack_data(run / "data", tmp_path / "data", part_bytes=PART)
+    told = pytest.raises(FullDiskError, match=r"^the disk is full: \S+ cannot be written; make room and give")
+    with small_disk(tmp_path / "disk", "size=20k") as disk:
+        with told:
+            pack_run(run, disk / "again", part_bytes=PART, what="all", precision="float32")
+        with told:
+            unpack_run(tmp_path / "parcel", disk / "again")
+        with told:
+            unpack_data(tmp_path / "data", disk / "again")
+        assert not any(disk.iterdir())
 
 
 def test_what_cannot_be_packed_is_told(run: Path, tmp_path: Path) -> None:
@@ -160,8 +188,9 @@ def test_what_cannot_be_packed_is_told(run: Path, tmp_path: Path) -> None:
         pack_run(run, tmp_path / "parcel", part_bytes=10, what="all", precision="float32")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    with pytest.raises(ConfigError, match="is not empty"):
-        pack_run(run, tmp_path / "full", part_bytes=PART, what="all", precision="float32")
+    for output in (tmp_path / "full", tmp_path / "full" / "file"):
+        with pytest.raises(ConfigError, match="is not an empty directory"):
+            pack_run(run, output, part_bytes=PART, what="all", precision="float32")
     with pytest.raises(ConfigError, match="is no parcel"):
         kind_of(tmp_path / "full")
 

@@ -28,8 +28,7 @@ def pack_data(data: Path, output: Path, *, part_bytes: int) -> int:
     """Writes data that `qkv prepare` made as a parcel; tells how many parts it has."""
     prepared = Prepared.open(data)
     prepared.verify()
-    with tempfile.TemporaryDirectory(prefix=".parcel-", dir=output.parent) as folder:
-        return write_parcel(output, KIND, _members(prepared, Path(folder)), _about(prepared), part_bytes)
+    return write_parcel(output, KIND, lambda folder: _members(prepared, folder), _about(prepared), part_bytes)
 
 
 def unpack_data(parcel: Path, output: Path) -> Prepared:
@@ -37,7 +36,7 @@ def unpack_data(parcel: Path, output: Path) -> Prepared:
     opened = Parcel(parcel)
     if output.exists():
         raise ConfigError(f"{output} is there already; choose another directory, or remove it")
-    with replacing_directory(output, 0) as place:
+    with replacing_directory(output, None) as place:
         arrays: dict[str, npt.NDArray[Any]] = {}
         for name, _, pieces in opened.members():
             content = b"".join(pieces)

@@ -6,6 +6,7 @@ import bz2
 import json
 import os
 import re
+import tempfile
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -70,23 +71,22 @@ class Member(NamedTuple):
     pieces: Iterable[bytes]
 
 
-def write_parcel(output: Path, kind: str, members: Iterable[Member], about: Mapping[str, Any], part_bytes: int) -> int:
-    """Writes a parcel in parts of so many bytes at most; tells how many there are."""
+def write_parcel(
+    output: Path, kind: str, members: Callable[[Path], Iterable[Member]], about: Mapping[str, Any], part_bytes: int
+) -> int:
+    """Writes a parcel in parts of so many bytes at most; tells how many there are.
+
+    The members are made one after the other, and may use a directory for that.
+    """
     if part_bytes < _LEAST_PART:
         raise ConfigError(f"parts of {part_bytes:,} bytes are too small; give at least {_LEAST_PART:,}")
-    if output.exists() and any(output.iterdir()):
-        raise ConfigError(f"{output} is not empty; choose another directory, or remove it")
-    described = []
-    with replacing_directory(output, 0) as place, ThreadPoolExecutor(os.cpu_count()) as threads:
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise ConfigError(f"{output} is not an empty directory; choose another, or remove it")
+    with replacing_directory(output, None) as place:
         parts = _Parts(place, part_bytes)
-        for name, codec, pieces in members:
-            # A piece may not shrink at all, and some bytes come on top.
-            cut = _cut(pieces, min(_PIECE, part_bytes * 63 // 64 - 1024))
-            lengths = []
-            for packed in _side_by_side(threads, CODECS[codec].pack, cut):
-                parts.add(packed)
-                lengths.append(len(packed))
-            described.append({"name": name, "codec": codec, "pieces": lengths})
+        # Inside its place: where this process is killed, the next one removes both.
+        with tempfile.TemporaryDirectory(dir=place) as folder:
+            described = _add_all(parts, members(Path(folder)))
         index = {"format": _FORMAT, "kind": kind, "about": about, "members": described}
         (place / INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
         write_manifest(place, {})
@@ -138,17 +138,32 @@ def file_pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
+def _add_all(parts: _Parts, members: Iterable[Member]) -> list[dict[str, Any]]:
+    """Adds the members one after the other; tells how to find them."""
+    described = []
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        for name, codec, pieces in members:
+            # A piece may not shrink at all, and some bytes come on top.
+            cut = _cut(pieces, min(_PIECE, parts.most * 63 // 64 - 1024))
+            lengths = []
+            for packed in _side_by_side(threads, CODECS[codec].pack, cut):
+                parts.add(packed)
+                lengths.append(len(packed))
+            described.append({"name": name, "codec": codec, "pieces": lengths})
+    return described
+
+
 class _Parts:
     def __init__(self, place: Path, most: int) -> None:
+        self.most = most
         self._place = place
-        self._most = most
         self._room = 0
         self.count = 0
 
     def add(self, packed: bytes) -> None:
         if len(packed) > self._room:
             self.count += 1
-            self._room = self._most
+            self._room = self.most
         with (self._place / f"part-{self.count - 1:03}").open("ab") as file:
             file.write(packed)
         self._room -= len(packed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, get_args
@@ -31,8 +30,7 @@ def pack_run(run: Path, output: Path, *, part_bytes: int, what: What, precision:
         if given not in get_args(known):
             raise ConfigError(f"{given!r} is none of {', '.join(get_args(known))}")
     opened = RunDirectory.open(run)
-    with tempfile.TemporaryDirectory(prefix=".parcel-", dir=output.parent) as folder:
-        return write_parcel(output, KIND, _members(opened, what, precision, Path(folder)), {}, part_bytes)
+    return write_parcel(output, KIND, lambda folder: _members(opened, what, precision, folder), {}, part_bytes)
 
 
 def unpack_run(parcel: Path, output: Path) -> None:
@@ -40,7 +38,7 @@ def unpack_run(parcel: Path, output: Path) -> None:
     opened = Parcel(parcel)
     if output.exists():
         raise ConfigError(f"{output} is there already; choose another directory, or remove it")
-    with replacing_directory(output, 0) as place:
+    with replacing_directory(output, None) as place:
         for name, _, pieces in opened.members():
             path = place / name
             path.parent.mkdir(parents=True, exist_ok=True)
