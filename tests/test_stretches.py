@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -106,8 +107,9 @@ def equal(run: Path, other: Path) -> bool:
 
 
 def test_stretches_elsewhere_are_one_run(machines: Machines, made: Path) -> None:
-    machines.stretch(3)
-    assert f"sending {machines.run}" not in machines.stretch(7)
+    greets = machines.script('echo "welcome to $HOSTNAME"; exec bash -c "$1"')
+    machines.stretch(3, shell=greets)
+    assert f"sending {machines.run}" not in machines.stretch(7, shell=greets)
     # The last one on a machine that has nothing of the two before.
     machines.stretch(12, directory=str(machines.here / "third"))
     assert (machines.here / "run.before").is_dir()
@@ -146,7 +148,8 @@ def test_what_did_not_come_home_comes_first(machines: Machines, made: Path) -> N
 
 def test_what_came_home_takes_its_place_even_if_the_machine_is_gone(machines: Machines) -> None:
     machines.stretch(3)
-    shutil.copytree(machines.here / "data", machines.run / "data")
+    # As where a run has prepared its data itself; it does not travel with the run.
+    (machines.here / "data").rename(machines.run / "data")
     # Killed where the run of before has left its place and what came home is not there yet.
     kill = machines.here / "kill"
     kill.write_text(
@@ -154,13 +157,11 @@ def test_what_came_home_takes_its_place_even_if_the_machine_is_gone(machines: Ma
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BASH_ENV", str(kill))
-        assert machines.try_stretch(7).returncode == -signal.SIGKILL
+        assert machines.try_stretch(7, data="run/data").returncode == -signal.SIGKILL
     assert not machines.run.exists()
     shutil.rmtree(machines.here / "there")
-    assert machines.call("data", "run", "--recipe", "none of them").returncode == 2
+    assert machines.call("run/data", "run", "--recipe", "none of them").returncode == 2
     assert machines.step == 7
-    # What never travelled is where it was.
-    assert (machines.run / "data" / "prepared.json").is_file()
 
 
 def test_what_was_learned_here_meanwhile_is_not_written_over(machines: Machines, made: Path) -> None:
@@ -170,12 +171,21 @@ def test_what_was_learned_here_meanwhile_is_not_written_over(machines: Machines,
     assert equal(machines.run, made / "data-whole")
     (stray,) = machines.here.glob("run.stray-*")
     assert f"what came home is in {stray} instead" in warned
+    assert f"sending {machines.run}" in warned
     assert (stray / "checkpoints" / "step-0000003").is_dir()
 
 
 def test_a_run_that_was_removed_here_begins_again(machines: Machines) -> None:
     machines.stretch(7)
     shutil.rmtree(machines.run)
+    (there,) = (machines.here / "there").glob("run-*/run/lock")
+    here = machines.here / "run.stretch" / "lock"
+    # Not where somebody is still at work.
+    for lock, told in ((there, "an earlier stretch is still training there"), (here, "another stretch of")):
+        with lock.open("ab") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            refused = machines.try_stretch(3)
+            assert (refused.returncode, told in refused.stderr) == (2, True)
     machines.stretch(3)
     assert machines.step == 3
 
