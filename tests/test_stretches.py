@@ -198,6 +198,12 @@ def test_where_the_other_machine_lost_the_run_it_is_sent_again(machines: Machine
     assert "run is finished" in machines.stretch(7)
 
 
+def test_a_place_that_cannot_be_had_is_not_taken_for_an_empty_one(machines: Machines) -> None:
+    refused = machines.try_stretch(3, directory=str(machines.here / "data" / "prepared.json"))
+    assert refused.returncode == 1
+    assert "stopped while looking what nowhere has (exit code 1)" in refused.stderr
+
+
 def test_training_is_given_just_what_was_said(machines: Machines) -> None:
     told = machines.script(f'[ "$1" = train ] || exec {machines.qkv} "$@"; printf "[%s]" "${{@:6}}"; exit 9')
     for more in ((), ("--set", "training.device=it's a $HOME")):
