@@ -19,7 +19,8 @@ from qkv.files.segments import Marking, Part, Piece, translated
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*\r?\n)*?\1[ \t]*(?:\r?\n|$)")
+# A line is read in one way only, whatever ends it: where none closes, there would be no end of trying them all.
+_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*+\r?\n(?:[^\n]*+\n)*?\1[ \t]*+(?:\r?\n|\r?\Z)")
 _SOFT = re.compile(r"[ ]?\n[ \t]*")
 _HARD = re.compile(r"(?:[ ]{2,}|\\)\n[ \t]*")
 _TARGET = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,9 @@ def in_capitals(text: str) -> str:
         ('see [one](a.md "t") and ![pic](b.png) x\n', 'SEE [ONE](a.md "t") AND ![pic](b.png) X\n'),
         ("[one][a] <http://b.c> <b>two</b>\n\n[a]: d.md\n", "[ONE][a] <http://b.c> <b>TWO</b>\n\n[a]: d.md\n"),
         ("---\ntitle: one\n---\n\ntwo\n", "---\ntitle: one\n---\n\nTWO\n"),
+        ("---\r\ntitle: one\r\n---\r\n\r\ntwo\r\n", "---\r\ntitle: one\r\n---\r\n\r\nTWO\r\n"),
+        ("+++\ntitle = 1\n+++", "+++\ntitle = 1\n+++"),
+        ("---\r\none\r\n--- two\r\n", "---\r\nONE --- TWO\r\n"),
         ("| one | two |\n|---|---|\n| three | `x` |\n", "| ONE | TWO |\n|---|---|\n| THREE | `x` |\n"),
         ("- [ ] one\n- [x] two\n", "- [ ] ONE\n- [x] TWO\n"),
         ("<div>\nasis\n</div>\n\none \\* &amp; two\r\n", "<div>\nasis\n</div>\n\nONE \\* & TWO\r\n"),
@@ -60,6 +64,15 @@ def _shape(text: str) -> list[tuple[str, str]]:
 def test_nothing_changes_where_nothing_is_translated_and_nothing_fails(text: str, seed: int) -> None:
     assert translate_file(text.encode(), "a.md", same).decode() == text
     translate_file(text.encode(), "a.md", shuffled(seed))
+
+
+@pytest.mark.parametrize("line", ["a line\r\n", "--- \r\r\n", "---- \t\n", "\r\n"])
+def test_a_rule_on_the_first_line_is_no_front_matter_without_end(line: str) -> None:
+    # With two ways to read a line, 24 of them take seconds, and each one more takes twice as long.
+    for count in (24, 2_000):
+        begin = time.process_time()
+        translate_file(f"---\r\n{line * count}x".encode(), "a.md", same)
+        assert time.process_time() - begin < 3
 
 
 def test_the_documents_of_this_project_keep_their_shape() -> None:
