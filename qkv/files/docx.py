@@ -34,6 +34,8 @@ _AROUND = ("hyperlink", "ins", "moveTo", "smartTag", "sdt", "customXml", "fldSim
 _RANGE = re.compile(r"(\w+?)(Start|End)")
 _OF_THE_SOURCE = re.compile(r"<[\w.-]+:(?:lang|noProof)(?:\s[^>]*)?/>")
 """What is said about the text of a run that is not true of its translation: its language, mostly."""
+_DEEPEST = 16
+"""Paragraphs inside one another: that of a text box is in the one that has the box."""
 
 
 def translate_docx(data: bytes, asked: Asked) -> bytes:
@@ -48,8 +50,10 @@ def translate_docx(data: bytes, asked: Asked) -> bytes:
     }
     # All are one call, and are told apart again by a character that no XML has.
     parts: list[Part] = []
-    for document in documents.values():
-        parts += [*_Reader(document).parts(document.tokens), "\0"]
+    for info, document in documents.items():
+        reader = _Reader(document)
+        reader.require_shallow(f"{asked.name}, {info.filename}")
+        parts += [*reader.parts(document.tokens), "\0"]
     texts = translated(parts, asked.translate).split("\0")[:-1]
     changed = {
         info: document.decoded.encoded(text, asked.name, references=True)
@@ -62,6 +66,19 @@ class _Reader:
     def __init__(self, document: Document) -> None:
         found = _NAMESPACE.search(document.decoded.text)
         self.prefix = f"{found[1]}:" if found else "w:"
+        self._document = document
+        self._read: dict[int, list[Part]] = {}
+        """Paragraphs by the identity of their first token, which the document keeps."""
+
+    def require_shallow(self, name: str) -> None:
+        """Refuses paragraphs that are nested as in no document: each is read with all that are in it."""
+        depth = 0
+        for token in self._document.tokens:
+            if token.name == f"{self.prefix}p":
+                depth += (token.kind == "opening") - (token.kind == "closing")
+            if depth > _DEEPEST:
+                told = f"its paragraphs are nested more than {_DEEPEST} deep"
+                raise refused(name, told, "take text boxes out of one another")
 
     def parts(self, tokens: Sequence[Token]) -> Iterator[Part]:
         """What is outside of paragraphs stays; paragraphs are segments, those in a text box too."""
@@ -69,12 +86,16 @@ class _Reader:
         while waiting:
             token = waiting[-1]
             if token.kind == "opening" and token.name == f"{self.prefix}p":
-                inside = element(waiting)
-                yield inside[0].raw
-                yield from _Paragraph(self, inside[1:-1]).parts()
-                yield inside[-1].raw
+                yield from self._paragraph(element(waiting))
             else:
                 yield waiting.pop().raw
+
+    def _paragraph(self, tokens: list[Token]) -> list[Part]:
+        # The paragraph around asks twice, for what is kept and for what is written anew; so would the one around that.
+        if id(tokens[0]) not in self._read:
+            inside = _Paragraph(self, tokens[1:-1]).parts()
+            self._read[id(tokens[0])] = [tokens[0].raw, *inside, tokens[-1].raw]
+        return self._read[id(tokens[0])]
 
 
 class _Event(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 import zipfile
 from collections import Counter
 from xml.etree import ElementTree
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from qkv.errors import TextError
 from qkv.files import translate_file
+from tests.files.effort import LINEAR, growth
 from tests.files.translations import loud, same, shuffled
 
 SPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -131,6 +133,37 @@ def test_headers_notes_and_text_boxes_are_translated_and_styles_are_not() -> Non
         assert after.read("media/a") == b"\0\1"
 
 
+def boxes(depth: int) -> str:
+    """A paragraph with a text box, whose paragraph has another."""
+    inner = run("the last")
+    for place in range(depth):
+        inner = f"<w:p>{run(f'number {place} ')}<w:r><w:pict>{inner}</w:pict></w:r></w:p>"
+    return inner
+
+
+def test_every_paragraph_inside_others_is_translated() -> None:
+    made = body(translate_file(docx(boxes(16)), "a.docx", loud))
+    assert re.findall(r">(NUMBER \d+) <", made) == [f"NUMBER {place}" for place in reversed(range(16))]
+    assert made.count("<w:pict>") == made.count("</w:pict>") == 16
+
+
+@pytest.mark.parametrize("looks_alike", [True, False])
+def test_paragraphs_inside_others_are_read_once(*, looks_alike: bool) -> None:
+    # Read twice at each depth, they take a quarter of a minute and more.
+    some = [boxes(12) if looks_alike else boxes(12).replace("number", f"number {place}") for place in range(50)]
+    begin = time.process_time()
+    translate_file(docx(f"<w:p>{''.join(some)}</w:p>"), "a.docx", loud)
+    assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize("unit", ["<w:p>{}</w:p>", "{}", "<w:r><w:tab/></w:r>", "{}<w:p>{}</w:p>", "<!-- c -->"])
+def test_time_grows_with_the_document(unit: str) -> None:
+    def made(count: int) -> bytes:
+        return docx(f"<w:p>{run('some')}{unit.format(run('a'), run('b')) * count}{run('more')}</w:p>")
+
+    assert growth(made, "a.docx", 300) < LINEAR
+
+
 def bomb() -> bytes:
     return archive(word__document_xml=document("<w:p/>"), big=b"\0" * (20 << 20))
 
@@ -147,6 +180,7 @@ ENTITIES = '<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;&b;">]>'
         (archive(word__document_xml=f"{ENTITIES}<a>&d;</a>"), "it declares entities"),
         (archive(word__document_xml='<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'), "it declares"),
         (archive(word__document_xml="<a>" * 300 + "</a>" * 300), "nested more than 256 deep"),
+        (docx(boxes(17)), "word/document.xml: its paragraphs are nested more than 16 deep"),
         (archive(word__document_xml="<a>\n<b></a>"), "line 2 is not well-formed XML: mismatched tag"),
         (docx("<w:p/>")[:-30], "it is no archive that can be read"),
     ],
