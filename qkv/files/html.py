@@ -148,16 +148,19 @@ def _taken_whole(tag: Token, waiting: list[Token]) -> Iterator[str]:
     if tag.alone:
         return
     inside: Counter[str] = Counter()
+    depth = 0
     ended_by = _ENDED_BY.get(tag.name, ())
     while waiting:
         token = waiting[-1]
         is_tag = token.kind in ("opening", "closing") and not token.alone
         if is_tag and token.kind == "opening":
-            if token.name in ended_by and not inside.total():
+            if token.name in ended_by and not depth:
                 return
             inside[token.name] += 1
+            depth += 1
         elif is_tag and inside[token.name]:
             inside[token.name] -= 1
+            depth -= 1
         elif is_tag and token.name == tag.name:
             yield waiting.pop().raw
             return

@@ -168,6 +168,7 @@ class Marking:
         tokens = self._tokens
         first, last = 0, len(tokens)
         before: list[Part] = []
+        # From the end inwards.
         behind: list[Part] = []
         while True:
             if self._stays_outside(tokens[first], "opening"):
@@ -175,10 +176,10 @@ class Marking:
                 first += 1
             elif self._stays_outside(tokens[last - 1], "closing"):
                 last -= 1
-                behind[:0] = tokens[last].raw
+                behind += reversed(tokens[last].raw)
             elif tokens[first].kind == "opening" and tokens[first].number == tokens[last - 1].number:
                 before += tokens[first].raw
-                behind[:0] = tokens[last - 1].raw
+                behind += reversed(tokens[last - 1].raw)
                 first, last = first + 1, last - 1
             else:
                 break
@@ -191,8 +192,8 @@ class Marking:
                 if place == 0:
                     before.append(raw[: len(raw) - len(kept)])
                 else:
-                    behind.insert(0, raw[len(kept) :])
-        return before, inner, behind
+                    behind.append(raw[len(kept) :])
+        return before, inner, behind[::-1]
 
     def _stays_outside(self, token: _Token, edge: str) -> bool:
         if token.kind == "text":

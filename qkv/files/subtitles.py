@@ -18,8 +18,13 @@ _BLOCKS = re.compile(r"((?>\r\n|\r|\n)[ \t]*+(?>\r\n|\r|\n)\s*+)")
 _TIMES = re.compile(r"(?:\A|(?<=[\r\n]))[^\r\n]*-->[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 # Tags of both formats, and the position of a cue as some players have it.
-_TAG = re.compile(r"(<(/?)([A-Za-z]*)[^<>]*>|\{\\[^{}]*\})")
-_SENTENCE_END = re.compile(r"[.!?…。！？:♪\])]['\"”’»)\]]*\Z")
+_TAG = re.compile(r"(<(/?)([A-Za-z]*+)[^<>]*+>|\{\\[^{}]*+\})")
+# A tag at the beginning that is about the whole of a cue.
+_AROUND = re.compile(r"<([A-Za-z]++)[^<>]*+>(?=[^<>]*+</\1>\Z)|\{\\[^{}]*+\}|<v[ .][^<>]*+>")
+_SPACE = re.compile(r"\s*+")
+_ENDS = tuple(".!?…。！？:♪")
+_BRACKETS = ")]"
+_CLOSERS = f"'\"”’»{_BRACKETS}"
 _DIALOGUE = re.compile(r"\s*[-–—]\s?\S")
 _MOST_CUES = 4
 _GOOD_ENDS = tuple(".!?…,;:")
@@ -81,19 +86,32 @@ def _parts(text: str, read: Callable[[str], str], write: Callable[[str], str]) -
 
 def _peeled(before: str, text: str) -> _Cue:
     """A cue whose tags around the whole of it stay outside."""
-    inner = text.strip()
-    while (match := re.match(r"<([A-Za-z]+)[^<>]*>(?=[^<>]*</\1>\Z)|\{\\[^{}]*\}|<v[ .][^<>]*>", inner)) is not None:
+    start, end = _trimmed(text, 0, len(text))
+    while (match := _AROUND.match(text, start, end)) is not None:
         closing = f"</{match[1]}>" if match[1] else ""
-        inner = inner[match.end() : len(inner) - len(closing)].strip()
-    start = text.index(inner)
-    return _Cue(before + text[:start], inner, text[start + len(inner) :])
+        start, end = _trimmed(text, match.end(), end - len(closing))
+    return _Cue(before + text[:start], text[start:end], text[end:])
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """A part of a text without the white space around it; nothing is copied, for tags may be many."""
+    space = _SPACE.match(text, start, end)
+    start = space.end() if space else start
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
 
 
 def _goes_on(cue: _Cue, following: _Cue) -> bool:
     """Whether a sentence goes on in the next cue."""
-    ends = not cue.text or _SENTENCE_END.search(cue.text) is not None
     marked = any(_TAG.search(one.text) or _DIALOGUE.match(one.text) for one in (cue, following))
-    return not ends and not marked and following.text[:1].islower()
+    return not _is_ended(cue.text) and not marked and following.text[:1].islower()
+
+
+def _is_ended(text: str) -> bool:
+    """Whether there is nothing, or a sentence that ends, maybe within quotation marks or brackets."""
+    bare = text.rstrip(_CLOSERS)
+    return not text or bare.endswith(_ENDS) or any(one in _BRACKETS for one in text[len(bare) :])
 
 
 def _together(cues: Sequence[_Cue], read: Callable[[str], str], write: Callable[[str], str]) -> Iterator[Part]:

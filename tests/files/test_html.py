@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import random
-import time
 from collections import Counter
 
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from qkv.errors import TextError
 from qkv.files import translate_file
 from qkv.files.html_tokens import tokens
+from tests.files.effort import LINEAR, growth
 from tests.files.translations import loud, same, shuffled
 
 
@@ -158,12 +158,34 @@ def tags_of(page: str) -> Counter[str]:
     return Counter(html.unescape(one.raw).lower().replace('"', "").replace("'", "") for one in found)
 
 
-def test_long_and_broken_pages_take_no_longer_than_others() -> None:
-    for unit in ("<a ", '<a ="', "<!--", "<b>", "</b>", "<p translate=no>", "<code>", "<a b=c ", "&", "<title>", "</"):
-        page = (unit * (200_000 // len(unit))).encode()
-        begin = time.process_time()
-        assert translate_file(page, "html", same) == page
-        assert time.process_time() - begin < 3, unit
+UNITS = [
+    "<a ",
+    '<a ="',
+    "<!--",
+    "<b>",
+    "</b>",
+    "<p translate=no>",
+    "<code>",
+    "<a b=c ",
+    "&",
+    "<title>",
+    "</",
+    "<p>",
+    " ",
+]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("form", ["{}", "some words{}"])
+def test_long_and_broken_pages_take_no_longer_than_others(form: str, unit: str) -> None:
+    assert growth(lambda count: form.format(unit * count).encode(), "html", 2_000) < LINEAR
+
+
+def test_elements_of_many_names_take_no_longer_than_others() -> None:
+    def made(count: int) -> bytes:
+        return f"<p translate=no>{''.join(f'<a{number}>' for number in range(count))}{'<p>' * count}".encode()
+
+    assert growth(made, "html", 1_000) < LINEAR
 
 
 def test_words_that_change_places_take_their_tags_along() -> None:

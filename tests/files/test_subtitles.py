@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qkv.files import translate_file
+from tests.files.effort import LINEAR, growth
 from tests.files.translations import loud, same, shuffled
 
 
@@ -23,6 +24,8 @@ from tests.files.translations import loud, same, shuffled
         ("1\r\n0 --> 1\r\na <b>red</b>\r\nhouse\r\n\r\n", "1\r\n0 --> 1\r\nA <b>RED</b>\r\nHOUSE\r\n\r\n"),
         ("1\n0 --> 1\n- Yes?\n- No!", "1\n0 --> 1\n- YES?\n- NO!"),
         ("1\n0 --> 1\n{\\an8}Up here.", "1\n0 --> 1\n{\\an8}UP HERE."),
+        ("1\n0 --> 1\n{\\an8}an", "1\n0 --> 1\n{\\an8}AN"),
+        ("1\n0 --> 1\n {\\an8} <b> b\n</b> \n", "1\n0 --> 1\n {\\an8} <b> B\n</b> \n"),
         ("1\n0 --> 1\n\n2\n1 --> 2\nb", "1\n0 --> 1\n\n2\n1 --> 2\nB"),
         ("1\n0 --> 1\na < b & c", "1\n0 --> 1\nA < B & C"),
     ],
@@ -71,6 +74,28 @@ FILES = st.lists(st.sampled_from(CUES)).map(
 )
 
 
+@pytest.mark.parametrize(
+    ("first", "together"),
+    [
+        ("I went", True),
+        ("I went.", False),
+        ("He: «Go!»", False),
+        ("(I went)", False),
+        ("I went'", True),
+        ("[I]'", False),
+    ],
+)
+def test_a_sentence_that_ends_does_not_go_on(first: str, *, together: bool) -> None:
+    asked: list[str] = []
+
+    def translate(texts: list[str]) -> list[str]:
+        asked.extend(texts)
+        return texts
+
+    translate_file(f"1\n0 --> 1\n{first}\n\n2\n1 --> 2\nand so on".encode(), "a.srt", translate)
+    assert asked == ([f"{first} and so on"] if together else [first, "and so on"])
+
+
 @settings(deadline=None)
 @given(FILES, st.sampled_from(["srt", "vtt"]))
 def test_nothing_changes_where_no_text_does(text: str, kind: str) -> None:
@@ -88,6 +113,34 @@ def test_times_and_tags_are_never_lost_and_never_invented(text: str, seed: int) 
 
 def letters(text: str) -> str:
     return "".join(text.lower().split())
+
+
+@pytest.mark.parametrize(
+    ("form", "unit"),
+    [
+        *[
+            ("{}a", "{\\a}"),
+            ("{}a", "<v Ann>"),
+            ("<{}", "a"),
+            ("</{}", "a"),
+            ("{}x", ")"),
+            ("a{}", "<"),
+            ("a{}", "{\\"),
+        ],
+        *[("a{}b", " "), ("a{}b", "\t\n"), ("-{}", " "), ("{}a", "-->")],
+    ],
+)
+def test_time_grows_with_a_cue(form: str, unit: str) -> None:
+    def made(count: int) -> bytes:
+        return f"1\n0 --> 1\n{form.format(unit * count)}\n\n2\n1 --> 2\nand so on".encode()
+
+    assert growth(made, "a.srt", 4_000) < LINEAR
+
+
+def test_time_grows_with_the_tags_around_a_cue() -> None:
+    # Long ones: what is copied again and again shows sooner.
+    tag = "{\\" + "a" * 500 + "}"
+    assert growth(lambda count: f"1\n0 --> 1\n{tag * count}up here".encode(), "a.srt", 3_000) < LINEAR
 
 
 def test_a_cue_of_any_length_takes_no_longer_than_others() -> None:
