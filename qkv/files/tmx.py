@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from qkv.files import inline
 from qkv.files.reading import Asked
@@ -37,50 +38,71 @@ def _parts(tokens: list[Token], target: str, asked: Asked) -> Iterator[Part]:
         yield waiting.pop().raw
 
 
+class _Variant(NamedTuple):
+    language: str
+    tokens: list[Token]
+    behind: list[Token]
+    """What stands between it and the next."""
+
+
 def _unit(tokens: list[Token], source: str | None, target: str, *, again: bool) -> Iterator[Part]:
     """A unit, which ends with the new variant."""
-    variants: list[tuple[str, list[Token]]] = []
-    between: list[str] = [tokens[0].raw]
+    variants: list[_Variant] = []
+    before: list[Token] = [tokens[0]]
+    behind = before
     waiting = tokens[-2:0:-1]
     while waiting:
         if waiting[-1].local == "tuv" and waiting[-1].kind == "opening":
             attributes = waiting[-1].attributes()
-            variants.append((attributes.get("xml:lang", attributes.get("lang", "")), element(waiting)))
-            between.append("")
+            behind = []
+            variants.append(_Variant(attributes.get("xml:lang", attributes.get("lang", "")), element(waiting), behind))
         else:
-            between[-1] += raw(element(waiting))
-    read = next((some for language, some in variants if source and _same(language, source)), None)
-    read = read or next((some for language, some in variants if not _same(language, target)), None)
-    segment = _segment(read or [])
-    content = inline.parts(segment[1:-1])
+            behind += element(waiting)
+    content = inline.parts(_read(variants, source, target))
     if all(isinstance(part, str) for part in content):
         yield raw(tokens)
         return
-    yield between[0]
-    is_there = False
-    for (language, some), behind in zip(variants, between[1:], strict=True):
-        if again and _same(language, target) and not is_there:
-            old = _segment(some)
-            start = next(place for place, token in enumerate(some) if token is old[0])
-            yield raw(some[: start + 1])
-            yield from content
-            yield raw(some[start + len(old) - 1 :])
+    head = raw(before)
+    yield head
+    there = next((place for place, one in enumerate(variants) if _same(one.language, target)), None)
+    for place, one in enumerate(variants):
+        if again and place == there:
+            yield from _made_anew(one.tokens, content)
         else:
-            yield raw(some)
-        is_there = is_there or _same(language, target)
-        if (language, some) == variants[-1] and not is_there:
-            yield between[0][len(between[0].rstrip()) :] + f'<tuv xml:lang="{target}"><seg>'
+            yield raw(one.tokens)
+        if there is None and place == len(variants) - 1:
+            yield head[len(head.rstrip()) :] + f'<tuv xml:lang="{target}"><seg>'
             yield from content
             yield "</seg></tuv>"
-        yield behind
+        yield raw(one.behind)
     yield tokens[-1].raw
 
 
-def _segment(tokens: list[Token]) -> list[Token]:
-    waiting = tokens[::-1]
-    while waiting and not (waiting[-1].local == "seg" and waiting[-1].kind == "opening"):
-        waiting.pop()
-    return element(waiting) if waiting else []
+def _read(variants: list[_Variant], source: str | None, target: str) -> list[Token]:
+    """The text that is translated: that in the source language, or the first that is there."""
+    chosen = next((one for one in variants if source and _same(one.language, source)), None)
+    chosen = chosen or next((one for one in variants if not _same(one.language, target)), None)
+    start, end = _segment(chosen.tokens) if chosen else (0, 0)
+    return chosen.tokens[start + 1 : end - 1] if chosen else []
+
+
+def _made_anew(tokens: list[Token], content: list[Part]) -> Iterator[Part]:
+    start, end = _segment(tokens)
+    if start == end:
+        yield raw(tokens)
+        return
+    opening = tokens[start]
+    yield raw(tokens[:start]) + (opening.raw if opening.kind == "opening" else f"<{opening.name}>")
+    yield from content
+    yield f"</{opening.name}>" + raw(tokens[end:])
+
+
+def _segment(tokens: list[Token]) -> tuple[int, int]:
+    """Where in a variant its text begins and ends, with its tags; in one place where it has none."""
+    for start, token in enumerate(tokens):
+        if token.local == "seg":
+            return start, start + len(element(tokens[start:][::-1]))
+    return 0, 0
 
 
 def _same(one: str, other: str) -> bool:

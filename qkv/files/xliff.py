@@ -14,7 +14,8 @@ _UNITS = {"trans-unit": "1.2", "segment": "2"}
 _TARGET = {"1.2": ' state="translated" state-qualifier="leveraged-mt"', "2": ""}
 """What a new target says of itself; in XLIFF 2 its segment says it."""
 _LANGUAGES = {"file": "target-language", "xliff": "trgLang"}
-_BEHIND = ("seg-source", "target")
+_BEFORE = ("source", "seg-source")
+"""Elements of a unit that a new target stands behind."""
 _STATE = re.compile(r"""(\sstate\s*=\s*)("[^"]*"|'[^']*')""")
 
 
@@ -56,18 +57,19 @@ def _with_language(token: Token, target: str | None) -> str:
 
 def _unit(tokens: list[Token], version: str, asked: Asked) -> Iterator[Part]:
     """A unit: its source, and behind it the target, which is written where there is none."""
-    waiting = tokens[:0:-1]
-    before: list[Token] = []
-    while waiting and waiting[-1].local != "source":
-        before += element(waiting)
-    if not waiting:
+    children: list[list[Token]] = []
+    waiting = tokens[-2:0:-1]
+    while waiting:
+        children.append(element(waiting))
+    names = [child[0].local for child in children]
+    if "source" not in names:
         yield raw(tokens)
         return
-    source = element(waiting)
-    behind: list[Token] = []
-    while waiting[-1].local == "seg-source" or (waiting[-1].kind == "text" and waiting[-2].local in _BEHIND):
-        behind += element(waiting)
-    target = element(waiting) if waiting[-1].local == "target" else []
+    source = children[names.index("source")]
+    # Whatever stands between them: a second target would be none that a program reads.
+    is_new = "target" not in names
+    place = max(names.index(name) for name in _BEFORE if name in names) + 1 if is_new else names.index("target")
+    target = [] if is_new else children[place]
     content = inline.parts(source[1:-1])
     has_target = any(token.kind != "text" or token.text.strip() for token in target[1:-1])
     if (has_target and not asked.again) or all(isinstance(part, str) for part in content):
@@ -77,17 +79,21 @@ def _unit(tokens: list[Token], version: str, asked: Asked) -> Iterator[Part]:
     prefix = source[0].name.removesuffix("source")
     if version == "2":
         opening = _STATE.sub(r'\1"translated"', opening) if _STATE.search(opening) else _stated(opening)
-    yield opening + raw(before) + raw(source) + raw(behind)
-    if not target and not behind:
-        yield _white_space_before(before)
+    yield opening + _raw(children[:place])
+    if is_new:
+        yield _white_space_before(children[: names.index("source")])
     yield f"<{prefix}target{_TARGET[version]}>"
     yield from content
-    yield f"</{prefix}target>" + raw(waiting[::-1])
+    yield f"</{prefix}target>" + _raw(children[place + (not is_new) :]) + tokens[-1].raw
 
 
 def _stated(opening: str) -> str:
     return f'{opening[:-1]} state="translated">'
 
 
-def _white_space_before(tokens: list[Token]) -> str:
-    return tokens[-1].raw if tokens and tokens[-1].kind == "text" else ""
+def _raw(children: list[list[Token]]) -> str:
+    return "".join(raw(child) for child in children)
+
+
+def _white_space_before(children: list[list[Token]]) -> str:
+    return _raw(children[-1:]) if children and children[-1][0].kind == "text" else ""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from qkv.errors import TextError
 from qkv.files import translate_file
+from tests.files.effort import LINEAR, growth
 from tests.files.translations import loud, same, shuffled
 
 OLD = '<?xml version="1.0"?>\n<xliff version="1.2"><file source-language="en"{}><body>{}</body></file></xliff>\n'
@@ -50,6 +51,28 @@ def in_capitals(text: str, name: str, *, target: str | None = None, again: bool 
             '<trans-unit id="1"><source>a <ph id="1">&lt;br&gt;</ph> b</source></trans-unit>',
             '<trans-unit id="1"><source>a <ph id="1">&lt;br&gt;</ph> b</source>'
             f'{STATED}A <ph id="1">&lt;br&gt;</ph> B</target></trans-unit>',
+        ),
+        (
+            '<trans-unit id="1"><source>a</source><!-- b --> <?c?><target>kept</target></trans-unit>',
+            '<trans-unit id="1"><source>a</source><!-- b --> <?c?><target>kept</target></trans-unit>',
+        ),
+        (
+            '<trans-unit id="1"><source>a</source><!-- b --><target/><note>d</note></trans-unit>',
+            f'<trans-unit id="1"><source>a</source><!-- b -->{STATED}A</target><note>d</note></trans-unit>',
+        ),
+        (
+            '<trans-unit id="1"><source>a</source><note>d</note><target>kept</target></trans-unit>',
+            '<trans-unit id="1"><source>a</source><note>d</note><target>kept</target></trans-unit>',
+        ),
+        (
+            '<trans-unit id="1">\n <source>a</source>\n <!-- b -->\n <seg-source>a</seg-source>\n</trans-unit>',
+            '<trans-unit id="1">\n <source>a</source>\n <!-- b -->\n <seg-source>a</seg-source>'
+            f"\n {STATED}A</target>\n</trans-unit>",
+        ),
+        (
+            '<trans-unit id="1"><source>a</source><alt-trans><target>b</target></alt-trans></trans-unit>',
+            f'<trans-unit id="1"><source>a</source>{STATED}A</target>'
+            "<alt-trans><target>b</target></alt-trans></trans-unit>",
         ),
     ],
 )
@@ -103,6 +126,11 @@ TMX = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en
             '<tu><tuv xml:lang="en-US"><seg>a</seg></tuv><tuv xml:lang="fr-FR"><seg>b</seg></tuv></tu>',
         ),
         ("<tu></tu>", "<tu></tu>"),
+        (
+            '<tu> <tuv xml:lang="en"><seg>a</seg></tuv> <tuv xml:lang="en"><seg>a</seg></tuv></tu>',
+            '<tu> <tuv xml:lang="en"><seg>a</seg></tuv> <tuv xml:lang="en"><seg>a</seg></tuv> '
+            '<tuv xml:lang="fr"><seg>A</seg></tuv></tu>',
+        ),
     ],
 )
 def test_a_memory_gets_one_more_language(unit: str, translation: str) -> None:
@@ -113,6 +141,28 @@ def test_a_variant_is_made_anew_where_that_is_wanted() -> None:
     unit = '<tu><tuv xml:lang="fr"><prop>p</prop><seg>old</seg></tuv><tuv xml:lang="en"><seg>a</seg></tuv></tu>'
     made = in_capitals(TMX.format(unit), "a.tmx", target="fr", again=True)
     assert made == TMX.format(unit.replace("old", "A"))
+
+
+def test_a_variant_without_text_is_made_anew_where_it_has_a_place_for_it() -> None:
+    unit = '<tu><tuv xml:lang="en"><seg>a</seg></tuv><tuv xml:lang="fr">{}</tuv></tu>'
+    for old, new in (("<seg/>", "<seg>A</seg>"), ("<seg></seg>", "<seg>A</seg>"), ("<note>n</note>", "<note>n</note>")):
+        made = in_capitals(TMX.format(unit.format(old)), "a.tmx", target="fr", again=True)
+        assert made == TMX.format(unit.format(new))
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "size"),
+    [
+        ("a.tmx", TMX.format('<tu>{}<tuv xml:lang="en"><seg>a</seg></tuv></tu>'), 1_000),
+        ("a.xlf", OLD.format("", "<trans-unit>{}<source>a</source></trans-unit>"), 200),
+        ("a.xlf", OLD.format("", "<trans-unit><source>a</source>{}<target/></trans-unit>"), 200),
+        ("a.xlf", NEW.format("", "<segment><source>a{}</source></segment>"), 200),
+    ],
+)
+def test_time_grows_with_the_number_of_elements(name: str, form: str, size: int) -> None:
+    # Long ones: what is copied again and again shows sooner.
+    element = f"<prop>{'p' * 2_000}</prop>"
+    assert growth(lambda count: form.replace("{}", element * count).encode(), name, size) < LINEAR
 
 
 INLINE = [
