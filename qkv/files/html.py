@@ -14,7 +14,8 @@ from qkv.files.segments import Marking, Part, Piece, escaped, plain_segment, ref
 from qkv.text.tags import BLOCKS, LEFT_ALONE, names
 
 _CHARSET = re.compile(
-    rb"""<meta\s[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]+)|<\?xml\s[^>]*?encoding=["']([^"']+)""", re.IGNORECASE
+    rb"""<meta\s[^>]*?charset\s*+=\s*+["']?+\s*+([A-Za-z0-9_:.-]++)|<\?xml\s[^>]*?encoding=["']([^"']++)""",
+    re.IGNORECASE,
 )
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 

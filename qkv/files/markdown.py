@@ -6,6 +6,7 @@ source is walked along with them; a paragraph in which that fails stays as it is
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,11 +25,12 @@ _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*+\r?\n(?:[^\n]*+\n)*?\1[ \t]*+(?:
 _SOFT = re.compile(r"[ ]?\n[ \t]*")
 _HARD = re.compile(r"(?:[ ]{2,}|\\)\n[ \t]*")
 _TARGET = re.compile(
-    r"""\]\(\s*(?:<[^<>\n]*>|(?:[^\s()\\]|\\.|\([^\s()]*\))*)(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?\s*\)"""
+    r"""\]\(\s*+(?:<[^<>\n]*+>|(?:[^\s()\\]|\\.|\([^\s()]*+\))*+)(?:\s++(?:"[^"]*+"|'[^']*+'|\([^()]*+\)))?+\s*+\)"""
 )
-_LABEL = re.compile(r"\]\[[^\[\]]+\]")
+_LABEL = re.compile(r"\]\[[^\[\]]++\]")
 _SHORT = re.compile(r"\](?:\[\])?")
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)[^>]*?(/?)>")
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*+)[^>]*?(/?)>")
+_CELL = re.compile(r"(?:[^|\n\\]|\\\|?)++")
 _TASK = re.compile(r"\[[ xX]\](?=\s)")
 _VOID = {"br", "hr", "img", "input", "wbr"}
 _SIGNS = re.compile(r"([\\`*\[\]<~])|(?<![^\W_])(_)|(_)(?![^\W_])|(&)(?=#?\w+;)")
@@ -57,30 +59,47 @@ def _parts(text: str) -> Iterator[Part]:
     starts = [position, *(match.end() for match in re.compile("\n").finditer(text, position)), len(text)]
     # Escapes and entities come as tokens of their own, which have their source.
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
-    in_row = False
+    row: _Row | None = None
     for token in parser.parse(text[position:].replace("\r", " ")):
-        in_row = token.type == "tr_open" or (in_row and token.type != "tr_close")
+        if token.type == "tr_open" and token.map:
+            row = _Row(text, starts[token.map[0]], starts[token.map[1]])
+        elif token.type == "tr_close":
+            row = None
         if token.type != "inline" or not token.map or not token.content:
             continue
         try:
-            places = _places(
-                text, token.content, max(position, starts[token.map[0]]), starts[token.map[1]], in_row=in_row
-            )
+            places = _places(text, token.content, max(position, starts[token.map[0]]), starts[token.map[1]], row)
             marking = _marked(text, token.content, places, token.children or [])
         except _Lost:
             continue
         yield text[position : places[0]]
-        yield from marking.parts(partial(_composed, in_row=in_row))
+        yield from marking.parts(partial(_composed, in_row=row is not None))
         position = places[-1]
     yield text[position:]
 
 
-def _places(text: str, content: str, start: int, end: int, *, in_row: bool) -> list[int]:
+class _Row:
+    """A row of a table, cut once: were each cell looked for in all of it, a long one would take for ever."""
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self._cells: dict[str, list[int]] = {}
+        for match in _CELL.finditer(text, start, end):
+            seen = match[0].strip()
+            self._cells.setdefault(seen, []).append(match.start() + match[0].index(seen))
+
+    def find(self, seen: str, start: int) -> int:
+        """Where a cell has this, at this place or behind it."""
+        places = self._cells.get(seen, [])
+        place = bisect.bisect_left(places, start)
+        return places[place] if place < len(places) else -1
+
+
+def _places(text: str, content: str, start: int, end: int, row: _Row | None) -> list[int]:
     """Where each character of an inline text stands in the file, and where it ends."""
     places: list[int] = []
     for line in content.split("\n"):
         seen = line.rstrip(" ")
-        found = _in_row(text, seen, start, end) if in_row else _in_line(text, seen, start, end)
+        found = row.find(seen, start) if row else _in_line(text, seen, start, end)
         if found < 0:
             raise _Lost
         places += range(found, found + len(line) + 1)
@@ -95,13 +114,6 @@ def _in_line(text: str, seen: str, start: int, end: int) -> int:
     line_end = text.find("\n", max(first, start), end)
     line = text[start : end if line_end < 0 else line_end].rstrip()
     return start + len(line) - len(seen) if line.endswith(seen) else first
-
-
-def _in_row(text: str, seen: str, start: int, end: int) -> int:
-    """Where a cell of a table has this."""
-    cell = re.compile(rf"(?:(?<=\|)|^)[ \t]*+({re.escape(seen)})[ \t\r]*+(?=\||$)", re.MULTILINE)
-    found = cell.search(text, start, end)
-    return found.start(1) if found else -1
 
 
 def _marked(text: str, content: str, places: Sequence[int], tokens: Sequence[Token]) -> Marking:

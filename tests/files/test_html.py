@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import random
+import time
 from collections import Counter
 
 import pytest
@@ -179,6 +180,13 @@ UNITS = [
 @pytest.mark.parametrize("form", ["{}", "some words{}"])
 def test_long_and_broken_pages_take_no_longer_than_others(form: str, unit: str) -> None:
     assert growth(lambda count: form.format(unit * count).encode(), "html", 2_000) < LINEAR
+
+
+def test_a_page_that_does_not_say_its_encoding_takes_no_longer_than_others() -> None:
+    page = b"<meta " * 300 + b"charset=" + b" " * 2_200 + b"!"
+    begin = time.process_time()
+    assert translate_file(page, "html", same) == page
+    assert time.process_time() - begin < 1
 
 
 def test_elements_of_many_names_take_no_longer_than_others() -> None:

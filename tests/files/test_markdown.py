@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from qkv.files import translate_file
+from tests.files.effort import LINEAR, growth
 from tests.files.translations import loud, same, shuffled
 
 
@@ -37,6 +38,9 @@ def in_capitals(text: str) -> str:
         ("<div>\nasis\n</div>\n\none \\* &amp; two\r\n", "<div>\nasis\n</div>\n\nONE \\* & TWO\r\n"),
         ("two [one] three\n\n[one]: a.md\n", "TWO [one] THREE\n\n[one]: a.md\n"),
         ("| aa | a |\n|--|--|\n| b | bb |\n", "| AA | A |\n|--|--|\n| B | BB |\n"),
+        ("| a \\| b | c |\n|--|--|\n| \\| c | c\t|\n", "| a \\| b | C |\n|--|--|\n| \\| c | C\t|\n"),
+        ("> | a | b\n> |--|--\n> | c | d \\e\n", "> | A | B\n> |--|--\n> | C | D \\\\E\n"),
+        ('[a]: x\n\n[b]( <x> "t" ) [b](x(y)\n(t)) [b]()', '[a]: x\n\n[B]( <x> "t" ) [B](x(y)\n(t)) [B]()'),
         ("snake_case and 2 * 3\n", "SNAKE_CASE AND 2 \\* 3\n"),
     ],
 )
@@ -73,6 +77,21 @@ def test_a_rule_on_the_first_line_is_no_front_matter_without_end(line: str) -> N
         begin = time.process_time()
         translate_file(f"---\r\n{line * count}x".encode(), "a.md", same)
         assert time.process_time() - begin < 3
+
+
+@pytest.mark.parametrize(
+    ("form", "unit"),
+    [("[a]: x\n\n[a]({}y z", " "), ('<b{} c=">">x', "a"), ("{}", "["), ("{}", "[a]("), ("{}", "*a _b "), ("{}", "a\n")],
+)
+def test_time_grows_with_the_text(form: str, unit: str) -> None:
+    assert growth(lambda count: form.format(unit * count).encode(), "a.md", 1_000) < LINEAR
+
+
+def test_time_grows_with_the_cells_of_a_row() -> None:
+    def made(count: int) -> bytes:
+        return "".join(cell * count + "|\n" for cell in ("|a", "|-", "| \\| b ")).encode()
+
+    assert growth(made, "a.md", 300) < LINEAR
 
 
 def test_the_documents_of_this_project_keep_their_shape() -> None:
