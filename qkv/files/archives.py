@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -15,6 +16,14 @@ _MOST_BYTES = 256 << 20
 _MOST_RATIO = 200
 _SMALL = 1 << 20
 """Bytes that may be packed as tightly as they like: an empty page is."""
+_WAYS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How the files of a document may be packed, by its standard."""
+_LONGEST_NAME = 1_000
+# What a zip archive says is taken on trust by its reader: where in the file something is, how long, in which letters.
+_UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),
+    *(ValueError, OverflowError, RuntimeError, OSError),
+)
 
 
 def unpacked(data: bytes, name: str) -> dict[zipfile.ZipInfo, bytes]:
@@ -28,14 +37,17 @@ def unpacked(data: bytes, name: str) -> dict[zipfile.ZipInfo, bytes]:
             for info in archive.infolist():
                 if info.flag_bits & 1:
                     raise refused(name, "it is locked with a password", "save it without one")
-                most = min(left, max(_SMALL, info.compress_size * _MOST_RATIO))
+                if info.compress_type not in _WAYS or len(info.filename) > _LONGEST_NAME:
+                    told = f"{info.filename[:60]!r} in it is packed or named as in no document"
+                    raise refused(name, told, "save it anew")
+                most = min(left, max(_SMALL, min(info.compress_size, len(data)) * _MOST_RATIO))
                 with archive.open(info) as file:
                     content = file.read(most + 1)
                 if len(content) > most:
                     raise refused(name, f"{info.filename!r} in it unpacks to far too much", "it was made to do harm")
                 left -= len(content)
                 result[info] = content
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+    except _UNREADABLE as error:
         raise refused(name, f"it is no archive that can be read ({error})", "save it anew") from error
     if len({info.filename for info in result}) < len(result):
         raise refused(name, "it has two files of one name in it", "save it anew")

@@ -17,6 +17,8 @@ _BYTE_ORDER_MARKS = {
 }
 """The longer ones first: one of them begins with another."""
 _BEGINNING = 4096
+_ASCII = "".join(chr(code) for code in range(ord(" "), ord("~") + 1) if chr(code) != "\\") + r"\x41\u0041.xn--kva"
+"""What every encoding that a file can name in its own text reads as ASCII does, escapes and names of hosts too."""
 
 
 class Decoded(NamedTuple):
@@ -43,20 +45,33 @@ def decoded(data: bytes, name: str, *, declared: re.Pattern[bytes] | None = None
         if data.startswith(mark):
             return Decoded(_text(data[len(mark) :], encoding, name), encoding, mark)
     found = declared.search(data[:_BEGINNING]) if declared is not None else None
-    encoding = found[found.lastindex or 0].decode("ascii", "replace") if found else "utf-8"
-    # Whoever could read the declaration knows that it is not UTF-16.
-    if encoding.lower() in ("utf-16", "utf-32", "ucs-2", "charset"):
-        encoding = "utf-8"
+    encoding = _declared(found[found.lastindex or 0].decode("ascii", "replace"), name) if found else "utf-8"
     return Decoded(_text(data, encoding, name), encoding, b"")
+
+
+def _declared(encoding: str, name: str) -> str:
+    """The encoding that a file says it has, where it can be one: some are for other things than files."""
+    if encoding.lower() in ("ucs-2", "charset"):
+        return "utf-8"
+    try:
+        known = codecs.lookup(encoding)
+        # Whoever could read the declaration knows that it is not UTF-16.
+        if known.name.startswith(("utf-16", "utf-32")):
+            return "utf-8"
+        is_one = _ASCII.encode().decode(encoding) == _ASCII
+    except (LookupError, ValueError):
+        is_one = False
+    if not is_one:
+        told = f"it says that its encoding is {encoding[:60]!r}, which is none that files are in"
+        raise refused(name, told, "correct that, or convert it to UTF-8")
+    return encoding
 
 
 def _text(data: bytes, encoding: str, name: str) -> str:
     try:
         text = data.decode(encoding)
-    except LookupError as error:
-        raise refused(name, f"it says that its encoding is {encoding!r}, which is none", "correct that") from error
-    except (UnicodeDecodeError, ValueError) as error:
-        line = data[: getattr(error, "start", 0)].count(b"\n") + 1
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
         raise refused(
             name,
             f"line {line:,} is not {encoding}",

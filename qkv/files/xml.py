@@ -14,7 +14,7 @@ from qkv.files.segments import escaped, refused
 
 ENCODING = re.compile(rb"""\A\s*<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 _MARKUP = re.compile(
-    r"(?s:(<!--.*?-->|<\?.*?\?>|<![^\[>][^>]*+>)|<!\[CDATA\[(.*?)\]\]>)"
+    r"""(?s:(<!--.*?-->|<\?.*?\?>|<![^\[>](?:[^"'>]++|"[^"]*+"|'[^']*+')*+>)|<!\[CDATA\[(.*?)\]\]>)"""
     r"""|<(/?)([^\s/>]++)((?:[^"'/>]++|"[^"]*+"|'[^']*+'|/(?!>))*+)(/?)>"""
 )
 _ATTRIBUTE = re.compile(r"""([^\s=]++)\s*+=\s*+("[^"]*+"|'[^']*+')""")
@@ -49,8 +49,8 @@ class Document(NamedTuple):
 
 def read(data: bytes, name: str) -> Document:
     """The document; whatever is not well-formed, declares entities or is nested too deeply is refused."""
-    _require_harmless(data, name)
     source = decoded(data, name, declared=ENCODING)
+    _require_harmless(source.text, name)
     return Document(source, [*tokens(source.text)])
 
 
@@ -94,7 +94,7 @@ def _text(raw: str) -> Token:
     return Token("text", raw, text=html.unescape(raw))
 
 
-def _require_harmless(data: bytes, name: str) -> None:
+def _require_harmless(text: str, name: str) -> None:
     depth = count = 0
 
     def opened(tag: str, attributes: dict[str, str]) -> None:  # noqa: ARG001
@@ -110,15 +110,18 @@ def _require_harmless(data: bytes, name: str) -> None:
         nonlocal depth
         depth -= 1
 
-    def declared(*_: object) -> None:
-        raise refused(name, "it declares entities, which could make it grow without end", "replace them by their text")
+    def declared(root: str, system: str | None, public: str | None, has_declarations: bool) -> None:  # noqa: ARG001
+        if has_declarations:
+            what = "it declares entities or attributes, which could make it grow without end"
+            raise refused(name, what, "take out what stands between [ and ] of its <!DOCTYPE>, and replace entities")
 
-    parser = expat.ParserCreate()
+    # The very text that is cut into tokens, whatever its encoding: what is well-formed there is so here.
+    parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = opened
     parser.EndElementHandler = closed
-    parser.EntityDeclHandler = declared
+    parser.StartDoctypeDeclHandler = declared
     try:
-        parser.Parse(data, True)
+        parser.Parse(text.encode("utf-8", "surrogatepass"), True)
     except expat.ExpatError as error:
         told = expat.errors.messages[error.code]
         raise refused(

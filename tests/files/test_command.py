@@ -65,10 +65,12 @@ def test_what_is_done_is_not_done_again(command: Command, toy_run: Path, site: P
 def test_a_file_that_cannot_be_translated_stops_no_others(command: Command, toy_run: Path, site: Path) -> None:
     (site / "bad.html").write_bytes(b"\xff\xfe\xff")
     (site / "bad.txt").write_bytes(b"caf\xe9")
+    (site / "bad.po").write_text('msgid ""\nmsgstr "Content-Type: text/plain; charset=idna"\n')
+    (site / "bad.docx").write_bytes(b"PK\5\6" + b"\xff" * 18)
     ran = command("translate", toy_run, site, "--to", "yy")
     assert ran.code == 3
     assert "bad.txt: line 1 is not utf-8; convert it" in ran.err
-    assert "2 of 4 files could not be translated" in ran.err
+    assert "4 of 6 files could not be translated" in ran.err
     assert contents(site.with_name("site.yy")) == TRANSLATED
 
 
