@@ -179,6 +179,8 @@ UNITS = [
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("form", ["{}", "some words{}"])
 def test_long_and_broken_pages_take_no_longer_than_others(form: str, unit: str) -> None:
+    page = form.format(unit * 100).encode()
+    assert translate_file(page, "html", same) == page
     assert growth(lambda count: form.format(unit * count).encode(), "html", 2_000) < LINEAR
 
 

@@ -167,11 +167,17 @@ def test_what_was_inside_what_stays_so(
 
 
 @given(NESTED, TRANSLATIONS, st.lists(st.tuples(st.integers(-1, 9), st.integers(-1, 9))))
+@example("a <b>b</b>", "x yz", [(0, 1), (-1, 0), (2, 0), (1, 2), (0, -1), (1, 0)])
 def test_numbers_of_words_that_do_not_exist_are_passed_over(
     text: str, translation: str, pairs: list[tuple[int, int]]
 ) -> None:
     tagged = take_tags(text)
-    put_tags(translation, tagged, by_words(tagged.plain, translation, pairs))
+    sides = tagged.plain.split(), translation.split()
+    existing = [pair for pair in pairs if all(0 <= word < len(side) for word, side in zip(pair, sides, strict=True))]
+    alignment = by_words(tagged.plain, translation, pairs)
+    assert alignment == by_words(tagged.plain, translation, existing)
+    aligned = [(tagged.plain[one.start : one.end], translation[other.start : other.end]) for one, other in alignment]
+    assert aligned == [(sides[0][one], sides[1][other]) for one, other in existing]
 
 
 @pytest.mark.parametrize(
