@@ -47,7 +47,8 @@ KINDS = {
         r"|(?<!\w)[A-Za-z]:\\[\w.\\~$-]*+"
         r"|(?<![\w\\])\\\\[\w.-]++(?:\\[\w.$-]++)++"
     ),
-    "number": r"(?<![\w.,])[+\-−]?\d++(?:[.,'’\u00a0\u202f]\d++)*+(?!\w)",
+    # Where a number with a letter behind it is none, its groups are none either.
+    "number": r"(?<![\w.,])(?<!\d['’\u00a0\u202f])[+\-−]?\d++(?:[.,'’\u00a0\u202f]\d++)*+(?!\w)",
 }
 """Each kind and how it looks; where two begin at the same place, the first one counts."""
 

@@ -117,6 +117,13 @@ def test_time_is_linear_whatever_the_text(hostile: str) -> None:
     assert time.perf_counter() - started < 30
 
 
+@pytest.mark.parametrize("group", ["1'", "1’", "1\u00a0", "1\u202f", "1,"])
+def test_a_long_number_that_is_none_takes_no_longer_than_others(group: str) -> None:
+    started = time.process_time()
+    assert not find(f"{group * 40_000}1x", kinds=["number"])
+    assert time.process_time() - started < 3
+
+
 @given(ODD)
 def test_what_is_found_is_found_by_itself_too(text: str) -> None:
     kept = [one.text for one in find(text, kinds=KINDS)]
