@@ -20,7 +20,7 @@ class Line(NamedTuple):
 _LARGEST_TEST = 1 << 26
 """Bytes of a test set: a hundred times what they have."""
 _PART = re.compile(
-    r"<doc\b(?P<doc>[^>]*)>|<seg\b(?P<seg>[^>]*)>(?P<text>.*?)</seg\s*>|<seg\b", re.IGNORECASE | re.DOTALL
+    r"<doc\b(?P<doc>[^<>]*+)>|<seg\b(?P<seg>[^>]*)>(?P<text>.*?)</seg\s*>|<seg\b", re.IGNORECASE | re.DOTALL
 )
 _ATTRIBUTE = r"\b{}\s*=\s*[\"']?([^\"'\s>]*)"
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,12 @@ lines </SEG></doc>
     assert lines("segments", text) == [
         ("Gutach: S&P <b> – AT&T &copy x", "1-bbc/1"), ("two lines", "1-bbc/2"), ("", "2/1"),
     ]  # fmt: skip
+
+
+def test_documents_that_never_begin_are_passed_over_at_once() -> None:
+    begin = time.process_time()
+    assert lines("segments", '<seg id="1">a</seg>' + "<doc " * 30_000) == [("a", "/1")]
+    assert time.process_time() - begin < 2
 
 
 def test_a_segment_without_an_end_is_refused() -> None:
