@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -22,6 +23,7 @@ _MOST_FIELDS = 4096
 _BYTES_A_FIELD = 1 << 20
 _BYTES_AT_A_TIME = 1 << 16
 _JSON_LENGTH = "inference-header-content-length"
+_DIGITS = re.compile(r"[0-9]{1,18}")
 
 
 class Buffers:
@@ -113,8 +115,7 @@ async def understood(request: Request, body: bytes) -> Asked:
             said.setdefault(name, []).append(value)
     elif body.strip():
         # The Open Inference Protocol has bytes behind its JSON.
-        head = request.headers.get(_JSON_LENGTH, "")
-        length = int(head) if head.isascii() and head.isdigit() else len(body)
+        length = _counted(request.headers.get(_JSON_LENGTH, str(len(body))), _JSON_LENGTH)
         document, rest = _json(body[:length]), body[length:]
         if isinstance(document, dict):
             given = {name: value for name, value in document.items() if value is not None}
@@ -127,11 +128,9 @@ async def received(request: Request, *, buffers: Buffers, most_bytes: int, secon
     """The body of a request; raises `Refusal` where it is too large or too slow."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Refusal("media", "Invalid request: send the body without Content-Encoding", close=True)
-    declared = request.headers.get("content-length", "0")
-    if not declared.isascii() or not declared.isdigit():
-        raise Refusal("bad", "Invalid request: Content-Length is not a number", close=True)
+    declared = _counted(request.headers.get("content-length", "0"), "content-length")
     too_large = Refusal("too_large", f"Invalid request: the body exceeds the limit of {most_bytes} bytes", close=True)
-    if int(declared) > most_bytes:
+    if declared > most_bytes:
         raise too_large
     parts: list[bytes] = []
     size = 0
@@ -149,6 +148,14 @@ async def received(request: Request, *, buffers: Buffers, most_bytes: int, secon
     finally:
         buffers.give_back(size)
     return b"".join(parts)
+
+
+def _counted(header: str, name: str) -> int:
+    """How many bytes a header says that there are: digits, and not so many that they are no number of bytes at all."""
+    if not _DIGITS.fullmatch(header):
+        # What follows the head cannot be told from the next request then.
+        raise Refusal("bad", f"Invalid request: {name.title()} is not a number of bytes", close=True)
+    return int(header)
 
 
 def _decoded(body: bytes) -> str:
