@@ -6,6 +6,15 @@ from typing import Any
 
 from qkv import __version__
 from qkv.serve.languages import Languages
+from qkv.serve.limits import (
+    LARGEST_DIMENSION,
+    LONGEST_NAME,
+    LONGEST_PREFIX,
+    LONGEST_TERM,
+    MOST_DIMENSIONS,
+    MOST_TAGS,
+    MOST_TERMS,
+)
 from qkv.serve.settings import Settings
 
 Json = dict[str, Any]
@@ -109,7 +118,7 @@ def _deepl(languages: Languages) -> Json:
         **pair,
         "tag_handling": _one_of("xml", "html"),
         "tag_handling_version": _one_of("v1", "v2"),
-        **dict.fromkeys(("ignore_tags", "splitting_tags", "non_splitting_tags"), _list(_TEXT)),
+        **dict.fromkeys(("ignore_tags", "splitting_tags", "non_splitting_tags"), _list(_TEXT, maxItems=MOST_TAGS)),
         "split_sentences": _one_of("0", "1", "nonewlines"),
         "formality": _one_of("default", "prefer_more", "prefer_less"),
         "model_type": _one_of("quality_optimized", "prefer_quality_optimized", "latency_optimized"),
@@ -120,7 +129,9 @@ def _deepl(languages: Languages) -> Json:
     told = {"glossary_id": _TEXT, "name": _TEXT, "ready": _TRUTH, "creation_time": _TEXT}
     glossary = _object({**told, "source_lang": _TEXT, "target_lang": _TEXT, "entry_count": _NUMBER})
     entries = {"type": "string", "description": "lines of two terms with a tab between", "pattern": "^[a-z]+\t[a-z]+$"}
-    made = _object({"name": {"type": "string", "pattern": "^[a-z]+$"}, **pair, "entries": entries})
+    made = _object(
+        {"name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": LONGEST_NAME}, **pair, "entries": entries}
+    )
     number = [_parameter("number", "path", _TEXT)]
     kind = _parameter("type", "query", _one_of("source", "target"))
     named = _list(_object({"language": _TEXT, "name": _TEXT}))
@@ -212,7 +223,7 @@ def _google(languages: Languages) -> Json:
 
 def _inference(languages: Languages) -> Json:
     model = [_parameter("model", "path", _one_of(*languages.directions))]
-    shape = _list({"type": "integer", "minimum": 0})
+    shape = _list({"type": "integer", "minimum": 0, "maximum": LARGEST_DIMENSION}, maxItems=MOST_DIMENSIONS)
     tensor = _object({"name": _TEXT, "datatype": _one_of("BYTES"), "shape": shape, "data": _list(_TEXT)})
     inputs = _object({"id": _TEXT, "inputs": _list(tensor, minItems=1, maxItems=1)}, required=["inputs"])
     outputs = _object({"model_name": _TEXT, "outputs": _list(tensor)})
@@ -231,9 +242,10 @@ def _own(settings: Settings, languages: Languages) -> Json:
     source, target = _one_of(*languages.sources, "auto"), _one_of(*languages.all_targets)
     asked = _object({"q": _TEXT, "source": source, "target": target, "api_key": _TEXT}, required=["q", "target"])
     status = _object({"status": _TEXT})
-    terms = {"type": "object", "additionalProperties": {"type": "string", "pattern": "^[a-z]+$"}}
+    term = {"type": "string", "pattern": "^[a-z]+$", "maxLength": LONGEST_TERM}
+    terms = {"type": "object", "additionalProperties": term, "propertyNames": term, "maxProperties": MOST_TERMS}
     more = {
-        "prefix": {"type": "string", "maxLength": 100},
+        "prefix": {"type": "string", "maxLength": LONGEST_PREFIX},
         "glossary": terms,
         "alternatives": {"type": "integer", "minimum": 0, "maximum": settings.request_alternatives},
     }

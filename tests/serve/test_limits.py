@@ -20,3 +20,10 @@ def test_a_length_that_is_no_number_is_a_fault_of_whoever_sends_it(served: Serve
     headers = {"Inference-Header-Content-Length": digits, "Content-Type": "application/json"}
     got = served.post(INFER, tensor([1]), headers=headers)
     assert (got.status, "not a number of bytes" in got.json["error"]) == (400, True)
+
+
+@pytest.mark.parametrize("shape", [[9] * 150_000, [1] * 9, [10**4000], [2**63]], ids=["many", "nine", "large", "long"])
+def test_a_shape_is_no_longer_and_larger_than_shapes_are(served: Served, shape: list[int]) -> None:
+    got = served.post(INFER, tensor(shape))
+    assert (got.status, "may have 8 numbers" in got.json["error"]) == (400, True)
+    assert served.post(INFER, tensor([1] * 8)).json["outputs"][0]["data"] == ["itok asab"]

@@ -15,6 +15,7 @@ from qkv import __version__
 from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
 from qkv.serve.languages import Direction
+from qkv.serve.limits import LARGEST_DIMENSION, MOST_DIMENSIONS
 from qkv.serve.orders import Order
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
@@ -81,9 +82,7 @@ class Inference(Family):
         if not isinstance(asked.document, dict):
             raise Refusal("bad", "the body must be a JSON object")
         tensor = _tensor(asked.document)
-        shape = tensor.get("shape")
-        if not isinstance(shape, list) or not all(type(one) is int and one >= 0 for one in shape):
-            raise Refusal("bad", f"the shape of {_INPUT!r} must be a list of whole numbers")
+        shape = self._shape(tensor)
         texts = [*_texts(tensor, asked.rest)]
         if math.prod(shape) != len(texts):
             raise Refusal("bad", f"the shape of {_INPUT!r} is {shape}, and there are {len(texts)} texts")
@@ -104,6 +103,16 @@ class Inference(Family):
         output["parameters"] = {"binary_data_size": len(behind)}
         head = json.dumps(told).encode()
         return Response(head + behind, media_type="application/octet-stream", headers={_JSON_LENGTH: str(len(head))})
+
+    def _shape(self, tensor: dict[str, Any]) -> list[int]:
+        """How many texts there are along each dimension."""
+        shape = tensor.get("shape")
+        if not isinstance(shape, list) or not all(type(one) is int and one >= 0 for one in shape):
+            raise Refusal("bad", f"the shape of {_INPUT!r} must be a list of whole numbers")
+        if len(shape) > MOST_DIMENSIONS or any(one > LARGEST_DIMENSION for one in shape):
+            limit = f"{MOST_DIMENSIONS} numbers, none above {LARGEST_DIMENSION}"
+            raise Refusal("bad", f"the shape of {_INPUT!r} may have {limit}")
+        return shape
 
     def _direction(self, asked: Asked) -> Direction:
         name = asked.request.path_params["model"]
