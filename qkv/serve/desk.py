@@ -6,13 +6,14 @@ import asyncio
 import dataclasses
 import math
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from qkv.serve.detecting import Detected, Detector
 from qkv.serve.engine import Engine
 from qkv.serve.languages import Direction, Languages
+from qkv.serve.limits import require_few
 from qkv.serve.orders import Answer, Order, size
 from qkv.serve.refusals import Refusal
 from qkv.serve.settings import Settings
@@ -138,10 +139,8 @@ class Desk:
 
     def require_within_limits(self, texts: Sequence[str]) -> None:
         """Refuses more than one request may ask for."""
+        self.require_few_texts(texts)
         settings = self.settings
-        if len(texts) > settings.request_texts:
-            message = f"Invalid request: {len(texts)} texts exceed the limit of {settings.request_texts}"
-            raise Refusal("too_much", message, parameter="text")
         for what, count, limit in (
             ("", sum(map(len, texts)), settings.request_characters),
             (" tokens", sum(map(size, texts)), settings.request_tokens),
@@ -149,6 +148,10 @@ class Desk:
             if count > limit:
                 message = f"Invalid request: request ({count}{what}) exceeds text limit ({limit}{what})"
                 raise Refusal("too_much", message, parameter="text")
+
+    def require_few_texts(self, texts: Sized) -> None:
+        """The same of their number alone."""
+        require_few(texts, self.settings.request_texts, "texts", parameter="text")
 
     def require_room(self) -> None:
         """Refuses what could not be done soon: a queue in which work waits until nobody wants it helps nobody."""

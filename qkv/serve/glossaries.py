@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import csv
 import secrets
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from qkv.serve.languages import Direction
+from qkv.serve.limits import (
+    LONGEST_NAME,
+    MOST_ENTRIES,
+    MOST_GLOSSARIES,
+    MOST_KEPT_CHARACTERS,
+    require_few,
+    require_short_terms,
+)
 from qkv.serve.refusals import Refusal
 from qkv.serve.state import State
 from qkv.serve.telling import LOG
 from qkv.text.cleaning import normalise
-
-_MOST = 1000
-_MOST_ENTRIES = 10_000
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,11 @@ class Kept:
     direction: Direction
     entries: dict[str, str]
     created: datetime
+
+    @cached_property
+    def characters(self) -> int:
+        """Of all its terms."""
+        return sum(len(source) + len(target) for source, target in self.entries.items())
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "created": self.created.isoformat()}
@@ -45,18 +57,25 @@ class Glossaries:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        # What is written to a disk is written by threads, while others are asked for.
+        self._changing = threading.Lock()
         self._kept = {kept.number: kept for kept in _readable(state.glossaries())}
 
     def add(self, owner: str, name: str, direction: Direction, entries: dict[str, str]) -> Kept:
-        if len(self._kept) >= _MOST:
-            raise Refusal("too_much", f"There are {_MOST} glossaries already; delete one.")
+        require_few(name, LONGEST_NAME, "characters of a name", parameter="name")
         if not entries:
             raise Refusal("bad", "Bad request: the glossary has no entries", parameter="entries")
-        if len(entries) > _MOST_ENTRIES:
-            raise Refusal("too_much", f"A glossary has at most {_MOST_ENTRIES} entries.", parameter="entries")
+        require_few(entries, MOST_ENTRIES, "entries", parameter="entries")
+        require_short_terms((*entries, *entries.values()), parameter="entries")
         kept = Kept(secrets.token_hex(16), owner, name, direction, entries, datetime.now(UTC))
-        self._state.keep_glossary(kept.number, kept.as_json())
-        self._kept[kept.number] = kept
+        with self._changing:
+            self._require_room_for(kept)
+            self._kept[kept.number] = kept
+        try:
+            self._state.keep_glossary(kept.number, kept.as_json())
+        except BaseException:
+            self._forget(kept)
+            raise
         return kept
 
     def get(self, owner: str, number: str) -> Kept:
@@ -67,12 +86,24 @@ class Glossaries:
         return kept
 
     def of(self, owner: str) -> list[Kept]:
-        return [kept for kept in self._kept.values() if kept.owner == owner]
+        with self._changing:
+            every = [*self._kept.values()]
+        return [kept for kept in every if kept.owner == owner]
 
     def remove(self, owner: str, number: str) -> None:
         kept = self.get(owner, number)
         self._state.drop_glossary(kept.number)
-        self._kept.pop(kept.number, None)
+        self._forget(kept)
+
+    def _forget(self, kept: Kept) -> None:
+        with self._changing:
+            self._kept.pop(kept.number, None)
+
+    def _require_room_for(self, kept: Kept) -> None:
+        if len(self._kept) >= MOST_GLOSSARIES:
+            raise Refusal("too_much", f"There are {MOST_GLOSSARIES} glossaries already; delete one.")
+        if kept.characters + sum(one.characters for one in self._kept.values()) > MOST_KEPT_CHARACTERS:
+            raise Refusal("too_much", f"Glossaries have {MOST_KEPT_CHARACTERS} characters at most; delete one.")
 
 
 def _readable(written: list[Any]) -> Iterator[Kept]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -70,8 +70,11 @@ def prepare(order: Order, translators: Steps, *, beam: int) -> Prepared:
     return Prepared(parted, sentences, [*on_the_way, Step(how, _terms(sentences, glossary))], order)
 
 
-def continued(order: Order, translators: Steps) -> dict[str, Any]:
-    """The one sentence of an order, explained in wordings that begin with its prefix and go on with different words."""
+def continued(order: Order, translators: Steps, *, abandoned: Callable[[], bool]) -> dict[str, Any]:
+    """The one sentence of an order, explained in wordings that begin with its prefix and go on with different words.
+
+    Whatever is abandoned on the way has no wordings.
+    """
     *on_the_way, last = translators
     parted = part(translators[0], order.texts[0], language=order.source)
     if len(parted.sentences) > 1:
@@ -80,9 +83,11 @@ def continued(order: Order, translators: Steps) -> dict[str, Any]:
     for sentence in parted.sentences:
         text, before = sentence, None
         for translator in on_the_way:
-            (before,) = translator.translate([text], align=True)
+            (before,) = translator.translate([text], align=True, abandoned=lambda _: abandoned())
             text = before.text
-        found = last.continuations(text, order.prefix or "", count=order.alternatives + 1, align=True)
+        found = last.continuations(
+            text, order.prefix or "", count=order.alternatives + 1, align=True, abandoned=abandoned
+        )
         wordings.append(linked(None if before is None else [before] * len(found), found))
     return {"explained": explained(parted, wordings)}
 

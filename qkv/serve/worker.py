@@ -5,12 +5,13 @@ Whoever talks to clients is another process: however busy this one is, that one 
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
@@ -26,7 +27,7 @@ from qkv.serve.room import Job, Room
 from qkv.serve.settings import Settings
 from qkv.serve.telling import LOG, begin_telling
 from qkv.text.languages import language
-from qkv.translate import Relay, Translation, part
+from qkv.translate import Translation, part
 
 _STREAMS = 2
 """Translations that grow before somebody's eyes at a time."""
@@ -80,14 +81,15 @@ class Worker:
     def _begin(self, number: int, order: Order) -> None:
         assert order.source is not None, "whoever sends an order has found out"
         steps = self._models.steps(language(order.source), language(order.target))
+        abandoned = partial(self._is_abandoned, number)
         if order.streamed:
             self._streaming.submit(self._grow, number, order, steps)
             return
         if order.prefix is not None:
-            self._streaming.submit(self._answer, number, partial(continued, order, steps))
+            self._streaming.submit(self._answer, number, partial(continued, order, steps, abandoned=abandoned))
             return
         if order.inspected:
-            look = partial(inspected, order, steps, self._settings, abandoned=lambda: number not in self._wanted)
+            look = partial(inspected, order, steps, self._settings, abandoned=abandoned)
             self._streaming.submit(self._answer, number, look)
             return
         assert order.batched
@@ -151,13 +153,11 @@ class Worker:
         self._line.send({"number": number, **told})
 
     def _grow(self, number: int, order: Order, steps: Steps) -> None:
-        first, *second = steps
-        translator = Relay(first, *second) if second else first
         try:
-            parted = part(translator, order.texts[0], language=order.source)
+            parted = part(steps[0], order.texts[0], language=order.source)
             for gap, sentence in zip(parted.pieces.gaps, (*parted.sentences, ""), strict=True):
-                for more in (gap, *translator.stream(sentence)) if sentence else (gap,):
-                    if number not in self._wanted:
+                for more in itertools.chain([gap], self._growing(number, sentence, steps)):
+                    if self._is_abandoned(number):
                         return
                     if more:
                         self._line.send({"number": number, "part": more})
@@ -166,6 +166,17 @@ class Worker:
             return
         self._wanted.pop(number, None)
         self._line.send({"number": number, "texts": []})
+
+    def _growing(self, number: int, sentence: str, steps: Steps) -> Iterator[str]:
+        """The translation of a sentence by the last of the steps; those before are done before anything shows."""
+        *on_the_way, last = steps
+        for translator in on_the_way:
+            sentence = translator.translate([sentence], abandoned=lambda _: self._is_abandoned(number))[0].text
+        return iter(last.stream(sentence)) if sentence else iter(())
+
+    def _is_abandoned(self, number: int) -> bool:
+        """Whether nobody waits for it any more."""
+        return number not in self._wanted
 
     def _fail(self, number: int, error: Exception) -> None:
         self._wanted.pop(number, None)

@@ -162,10 +162,15 @@ class Searcher:
         return beam, (int(moment.token_NB[0, 0]) for moment in moments if beam.sentences.size)
 
     def following(self, asked: Asked, begun: Sequence[int], *, count: int, new_word: bool) -> list[int]:
-        """The tokens that may go on behind what is begun, with a new word if that is said, the likeliest first."""
+        """The tokens that may go on behind what is begun, with a new word if that is said, the likeliest first.
+
+        None where nobody waits for it any more.
+        """
         limits = self.wording.limits(self._room([asked]))
         state = self._start([asked])
         for token in (limits.begin, *begun):
+            if self.abandoned is not None and self.abandoned(asked.number):
+                return []
             continuations, state = self.engine.step(np.array([token], dtype=np.int64), state)
         continuations.forbid(np.array([[0]]), np.array([[*limits.forbidden, limits.end]]))
         gain_RC, token_RC = continuations.best(count * (_NEW_WORDS if new_word else 1))

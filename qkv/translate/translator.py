@@ -367,16 +367,27 @@ class Translator:
         controls = controls or Controls()
         return Stream(self._grow(self._wording.asked(0, text, controls, prefix), controls))
 
-    def continuations(self, text: str, prefix: str, *, count: int, align: bool = False) -> list[Translation]:
+    def continuations(
+        self,
+        text: str,
+        prefix: str,
+        *,
+        count: int,
+        align: bool = False,
+        abandoned: Callable[[], bool] | None = None,
+    ) -> list[Translation]:
         """Translations that begin with the prefix and go on with different words, the likeliest word first.
 
         Behind a prefix that ends in a space, or behind none, a word begins; otherwise its last word may go on.
+        `abandoned` is asked before each step whether nobody waits for them any more: then there are none.
         """
         require_texts([text, prefix], "texts")
         first = self._wording.asked(0, text, Controls(), prefix)
         if not first.source:
             return []
         searcher = self._searcher()
+        if abandoned is not None:
+            searcher = dataclasses.replace(searcher, abandoned=lambda _: abandoned())
         new_word = not prefix or prefix[-1].isspace()
         begun = first.rule.tokens if isinstance(first.rule, Prefix) else ()
         asked = [
@@ -385,7 +396,8 @@ class Translator:
         ]
         found = [
             searcher.told(one, best, aligned=align, sought=Sought(Controls(), 1))
-            for one, (best, *_) in zip(asked, searcher.look(asked, Controls(), keep=1, looks=align), strict=True)
+            for one, some in zip(asked, searcher.look(asked, Controls(), keep=1, looks=align), strict=True)
+            for best in some
         ]
         # A word may be cut in several ways: the first of them is the likeliest.
         by_word = {first_word(one.text[len(self.tokenizer.decode(begun)) :]): one for one in reversed(found)}

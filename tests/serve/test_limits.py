@@ -27,3 +27,51 @@ def test_a_shape_is_no_longer_and_larger_than_shapes_are(served: Served, shape: 
     got = served.post(INFER, tensor(shape))
     assert (got.status, "may have 8 numbers" in got.json["error"]) == (400, True)
     assert served.post(INFER, tensor([1] * 8)).json["outputs"][0]["data"] == ["itok asab"]
+
+
+EXPLAIN = {"q": "basa koti", "source": "en", "target": "fr"}
+GLOSSARY = {"name": "mine", "source_lang": "en", "target_lang": "fr", "entries": "a\tb"}
+DEEPL = {"text": ["basa"], "target_lang": "FR"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("/explain", EXPLAIN | {"prefix": "o" * 2001}, "2001 characters of a prefix exceed the limit of 2000"),
+        ("/explain", EXPLAIN | {"prefix": ["omir "] * 401}, "2005 characters of a prefix"),
+        ("/explain", EXPLAIN | {"glossary": {str(term): "x" for term in range(1001)}}, "1001 terms"),
+        ("/explain", EXPLAIN | {"glossary": {"a " * 101: "x"}}, "202 characters of the term 'a a a a a a a a a a '…"),
+        ("/explain", EXPLAIN | {"glossary": {"x": "a" * 201}}, "201 characters of the term"),
+        ("/v2/glossaries", GLOSSARY | {"name": "a" * 1025}, "1025 characters of a name"),
+        ("/v2/glossaries", GLOSSARY | {"entries": "a\t" + "b" * 201}, "201 characters of the term"),
+        ("/v2/glossaries", GLOSSARY | {"entries": "\n".join(f"{n}\tb" for n in range(10_001))}, "10001 entries"),
+        ("/v2/translate", DEEPL | {"ignore_tags": [str(name) for name in range(201)]}, "201 names of tags"),
+        ("/v2/translate", DEEPL | {"splitting_tags": ",".join(map(str, range(201)))}, "201 names of tags"),
+        ("/v2/translate", DEEPL | {"non_splitting_tags": ",".join(map(str, range(201)))}, "201 names of tags"),
+        ("/v2/translate", DEEPL | {"text": ["a"] * 1025}, "1025 texts"),
+    ],
+)
+def test_what_is_too_much_is_refused_and_told(served: Served, path: str, body: Any, told: str) -> None:
+    got = served.post(path, body)
+    assert got.status == 413
+    assert told in (got.json.get("error") or got.json["message"])
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/detect?api-version=3.0", [{"Text": "a"}] * 1025),
+        ("/translate?api-version=3.0&to=fr", [{"Text": "a"}] * 1025),
+        ("/language/translate/v2/detect", {"q": ["a"] * 1025}),
+        ("/language/translate/v2", {"q": ["a"] * 1025, "target": "fr"}),
+    ],
+)
+def test_more_texts_than_a_request_may_have_are_not_left_out_in_silence(served: Served, path: str, body: Any) -> None:
+    got = served.post(path, body)
+    assert (got.status, "1025 texts exceed the limit of 1024" in got.json["error"]["message"]) == (400, True)
+
+
+def test_as_much_as_there_may_be_is_taken(served: Served) -> None:
+    much = {"glossary": {f"{term:a>200}": "b" * 200 for term in range(1000)}, "prefix": "omir " * 20}
+    assert served.post("/explain", EXPLAIN | much).status == 200
+    assert served.post("/v2/translate", DEEPL | {"ignore_tags": [str(name) for name in range(200)]}).status == 200

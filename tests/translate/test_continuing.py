@@ -45,3 +45,17 @@ def test_the_words_of_a_translation_and_its_end_are_as_likely_as_all_of_it(trans
     assert [one.text[slice(*span)] for span in one.alignment.target] == ["omir", "itok", "asab"]
     assert len(one.word_scores) == 3
     assert math.isclose(sum(one.word_scores) + one.token_scores[-1], one.log_probability, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [0, 5, 12])
+def test_what_nobody_waits_for_any_more_is_given_up_at_the_next_step(translator: Translator, steps: int) -> None:
+    asked = 0
+
+    def abandoned() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > steps
+
+    assert translator.continuations("basa koti rimo", "omir " * 8, count=3, abandoned=abandoned) == []
+    # Where a beam goes on, it asks for each of its sentences, six of them.
+    assert asked <= steps + 6

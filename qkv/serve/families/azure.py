@@ -59,11 +59,13 @@ class Azure(Family):
         source = asked.word("from") or None
         markup = _markup(asked.word("textType"))
         self._require_few(targets)
+        self.desk.require_few_texts(entries)
         wanted = [[_Wanted(_text(entry), source, target, markup) for target in targets] for entry in entries]
         return JSONResponse(await self._each(account, wanted, "to"))
 
     async def _new(self, asked: Asked, account: Account) -> Response:
         entries = _entries(asked.document.get("inputs") if isinstance(asked.document, dict) else None)
+        self.desk.require_few_texts(entries)
         wanted = []
         for entry in entries:
             targets = [_word(one, "language") or "" for one in _entries(entry.get("targets"))]
@@ -97,8 +99,10 @@ class Azure(Family):
             raise Refusal("bad", "There are more targets than languages.", parameter="to")
 
     async def detect(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
+        entries = _entries(asked.document)
+        self.desk.require_few_texts(entries)
         told = []
-        for entry in _entries(asked.document)[: self.settings.request_texts]:
+        for entry in entries:
             found = self.desk.detect(_text(entry))[0]
             told.append(
                 {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
+from qkv.serve.limits import MOST_TAGS, require_few
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
 from qkv.text.sentences import Ends
@@ -71,4 +72,7 @@ def _one_of(asked: Asked, name: str, allowed: Container[str]) -> str | None:
 
 def _names(asked: Asked, name: str) -> tuple[str, ...]:
     """Names of tags, given as a list or with commas between."""
-    return tuple(part.strip().lower() for text in asked.texts(name) for part in text.split(",") if part.strip())
+    parts = (part.strip().lower() for text in asked.texts(name) for part in text.split(","))
+    names = dict.fromkeys(part for part in parts if part)
+    require_few(names, MOST_TAGS, "names of tags", parameter=name)
+    return (*names,)

@@ -66,7 +66,8 @@ class Google(Family):
         texts = asked.texts("q")
         if not texts:
             raise _missing("q")
-        found = [self.desk.detect(text)[0] for text in texts[: self.settings.request_texts]]
+        self.desk.require_few_texts(texts)
+        found = [self.desk.detect(text)[0] for text in texts]
         return JSONResponse(
             {
                 "data": {

@@ -12,12 +12,11 @@ from starlette.routing import Route
 
 from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
+from qkv.serve.limits import LONGEST_PREFIX, MOST_TERMS, require_few, require_short_terms
 from qkv.serve.orders import Order
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
 from qkv.text.cleaning import normalise
-
-_MOST_TERMS = 1000
 
 _USES = ("encoder", "decoder", "cross")
 """Where attention can be looked into."""
@@ -58,6 +57,7 @@ class Own(Family):
     async def explain(self, asked: Asked, account: Account) -> Response:
         """A translation with its words: how sure they are, where they came from, and how else it could be said."""
         prefix = asked.texts("prefix")
+        require_few("".join(prefix), LONGEST_PREFIX, "characters of a prefix", parameter="prefix")
         order = dataclasses.replace(
             _order(asked),
             alternatives=self.alternatives(asked),
@@ -105,8 +105,8 @@ def _glossary(asked: Asked) -> dict[str, str] | None:
         isinstance(one, str) and one.strip() for one in (*terms, *terms.values())
     ):
         raise Refusal("bad", "Invalid request: glossary must be an object of terms and what they become")
-    if len(terms) > _MOST_TERMS:
-        raise Refusal("too_much", f"Invalid request: {len(terms)} terms exceed the limit of {_MOST_TERMS}")
+    require_few(terms, MOST_TERMS, "terms", parameter="glossary")
+    require_short_terms((*terms, *terms.values()), parameter="glossary")
     return {normalise(term): normalise(other) for term, other in terms.items()}
 
 
