@@ -50,7 +50,7 @@ class Glossary:
 
     def __init__(self, entries: Iterable[Entry], *, always_forbidden: Iterable[str] = ()) -> None:
         self._entries = {term_key(entry.source): entry for entry in entries}
-        self._terms = Terms(entry.source for entry in self._entries.values())
+        self._terms = Terms.keyed({key: entry.source for key, entry in self._entries.items()})
         self._always_forbidden = tuple(always_forbidden)
 
     def __len__(self) -> int:

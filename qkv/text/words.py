@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from qkv.errors import ConfigError
@@ -69,40 +69,100 @@ class Terms:
     """
 
     def __init__(self, terms: Iterable[str]) -> None:
-        self._terms: dict[tuple[str, ...], str] = {}
-        lengths: dict[str, set[int]] = {}
-        for term in terms:
-            key = term_key(term)
-            if not key:
-                raise ConfigError("a term is empty; give a word, or several")
-            self._terms.setdefault(key, term)
-            lengths.setdefault(key[0].casefold(), set()).add(len(key))
-        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+        self._tree = _Tree((term_key(term), term) for term in terms)
+
+    @classmethod
+    def keyed(cls, terms: Mapping[tuple[str, ...], str]) -> Terms:
+        """The same of terms whose keys are known."""
+        made = cls(())
+        made._tree = _Tree(terms.items())
+        return made
 
     def find(self, text: str) -> list[Found]:
         """The terms in a text from left to right, none inside or across another; of several the longest."""
         spans = words(text)
         keys = _keys(text, spans)
         folded = [key.casefold() for key in keys]
+        as_written = self._tree.longest(keys)
+        small = as_written if folded == keys else self._tree.longest(folded)
         result = []
         place = 0
         while place < len(spans):
-            length, term = self._longest_at(place, keys, folded)
+            # Of two that are as long, the one that is written so.
+            length, term = max(as_written[place], small[place], key=lambda found: found[0])
             if term is not None:
                 result.append(Found(Span(spans[place].start, spans[place + length - 1].end), term))
-            place += length
+            place += max(1, length)
         return result
 
-    def _longest_at(self, place: int, keys: list[str], folded: list[str]) -> tuple[int, str | None]:
-        first, first_folded = keys[place].lstrip(), folded[place].lstrip()
-        for length in self._lengths.get(first_folded, ()):
-            rest = slice(place + 1, place + length)
-            as_written, small = (first, *keys[rest]), (first_folded, *folded[rest])
-            term = self._terms.get(as_written) or self._terms.get(small)
-            if term is not None:
-                # The text may end before the length that was asked for.
-                return len(small), term
-        return 1, None
+
+class _Tree:
+    """Terms word by word, the last word first: a text that is read backwards tells at each word which one begins there.
+
+    It is the automaton of Aho and Corasick: a text costs as much as it is long, however many and long the terms are.
+    A space between two words is a step of its own, so that it makes no difference before the first one.
+    """
+
+    def __init__(self, terms: Iterable[tuple[tuple[str, ...], str]]) -> None:
+        self._next: dict[tuple[int, str], int] = {}
+        self._came_from: list[tuple[int, str]] = [(0, "")]
+        """For each place in the tree the one before it, and the step between."""
+        self._depth = [0]
+        self._longest: list[tuple[int, str | None]] = [(0, None)]
+        """The longest term that is read there, and how many words it has."""
+        self._otherwise = [0]
+        """Where to go on if there is no step: what was read of another term besides."""
+        for key, term in terms:
+            if not key:
+                raise ConfigError("a term is empty; give a word, or several")
+            self._add(key, term)
+        self._finish()
+
+    def longest(self, keys: Sequence[str]) -> list[tuple[int, str | None]]:
+        """For each word, how many words the longest term has that begins there, and that term."""
+        place = 0
+        found = []
+        for key in reversed(keys):
+            place = self._after(place, key.lstrip())
+            found.append(self._longest[place])
+            if key.startswith(" "):
+                place = self._after(place, " ")
+        return found[::-1]
+
+    def _add(self, key: tuple[str, ...], term: str) -> None:
+        """The first of those that have the same key is found."""
+        place = 0
+        for step in _backwards(key):
+            before, place = place, self._next.get((place, step), len(self._depth))
+            if place == len(self._depth):
+                self._next[before, step] = place
+                self._came_from.append((before, step))
+                self._depth.append(self._depth[before] + 1)
+                self._longest.append((0, None))
+        if not self._longest[place][0]:
+            self._longest[place] = (len(key), term)
+
+    def _finish(self) -> None:
+        """What there is to know when all are there: of each place, after those that are less deep."""
+        self._otherwise = [0] * len(self._depth)
+        for place in sorted(range(1, len(self._depth)), key=self._depth.__getitem__):
+            before, step = self._came_from[place]
+            if before:
+                self._otherwise[place] = self._after(self._otherwise[before], step)
+            if not self._longest[place][0]:
+                self._longest[place] = self._longest[self._otherwise[place]]
+
+    def _after(self, place: int, step: str) -> int:
+        while place and (place, step) not in self._next:
+            place = self._otherwise[place]
+        return self._next.get((place, step), 0)
+
+
+def _backwards(key: tuple[str, ...]) -> Iterator[str]:
+    for number, word in enumerate(reversed(key), start=1):
+        yield word.lstrip()
+        if word.startswith(" ") and number < len(key):
+            yield " "
 
 
 def term_key(term: str) -> tuple[str, ...]:

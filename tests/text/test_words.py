@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import random
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from qkv.errors import ConfigError
-from qkv.text.words import Terms, words
+from qkv.text.words import Found, Span, Terms, term_key, words
 
 
 def found(terms: list[str], text: str) -> list[str]:
@@ -71,3 +73,46 @@ def test_a_term_is_found_in_itself(term: str, before: str) -> None:
 def test_an_empty_term_is_refused() -> None:
     with pytest.raises(ConfigError, match="a term is empty"):
         Terms(["fine", " "])
+
+
+def longest_at(text: str, spans: list[Span], place: int, terms: list[str]) -> str | None:
+    """Of the terms that begin at a word, the longest, by looking at every stretch of words."""
+    for last in reversed(range(place, len(spans))):
+        key = term_key(text[spans[place].start : spans[last].end])
+        if found := [term for term in terms if term_key(term) == key]:
+            return found[0]
+    return None
+
+
+def test_what_is_found_is_what_looking_everywhere_finds() -> None:
+    draw = random.Random(7)
+
+    def phrase(longest: int) -> str:
+        parts = (draw.choice(["a", "b", "-", "汉"]) + draw.choice(["", " ", "  "]) for _ in range(longest))
+        return "".join(parts).strip()
+
+    for _ in range(300):
+        terms = [phrase(draw.randint(1, 4)) for _ in range(draw.randint(1, 6))]
+        text = phrase(draw.randint(1, 12))
+        spans = words(text)
+        expected, place = [], 0
+        while place < len(spans):
+            term = longest_at(text, spans, place, terms)
+            length = 1 if term is None else len(words(term))
+            if term is not None:
+                expected.append(Found(Span(spans[place].start, spans[place + length - 1].end), term))
+            place += length
+        assert Terms(terms).find(text) == expected
+
+
+def test_terms_that_begin_alike_cost_no_more_than_others() -> None:
+    text = "a " * 2000
+
+    def seconds(terms: Terms) -> float:
+        begun = time.process_time()
+        assert terms.find(text) == []
+        return time.process_time() - begun
+
+    one = min(seconds(Terms(["a b"])) for _ in range(5))
+    many = min(seconds(Terms("a " * length + "b" for length in range(1, 400))) for _ in range(2))
+    assert many < 20 * one
