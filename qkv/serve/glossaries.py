@@ -15,6 +15,7 @@ from qkv.serve.languages import Direction
 from qkv.serve.limits import (
     LONGEST_NAME,
     MOST_ENTRIES,
+    MOST_ENTRY_CHARACTERS,
     MOST_GLOSSARIES,
     MOST_KEPT_CHARACTERS,
     require_few,
@@ -66,7 +67,7 @@ class Glossaries:
         if not entries:
             raise Refusal("bad", "Bad request: the glossary has no entries", parameter="entries")
         require_few(entries, MOST_ENTRIES, "entries", parameter="entries")
-        require_short_terms((*entries, *entries.values()), parameter="entries")
+        require_short_terms(entries, MOST_ENTRY_CHARACTERS, parameter="entries")
         kept = Kept(secrets.token_hex(16), owner, name, direction, entries, datetime.now(UTC))
         with self._changing:
             self._require_room_for(kept)

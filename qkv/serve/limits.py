@@ -5,7 +5,7 @@ Each number is far above what people send, and small enough that the most of eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Mapping, Sized
 
 from qkv.serve.refusals import Refusal
 
@@ -19,8 +19,12 @@ LONGEST_TERM = 200
 """Characters of a term of a glossary, and of what it becomes."""
 MOST_TERMS = 1000
 """Of a glossary that comes with a text."""
+MOST_TERM_CHARACTERS = 50_000
+"""Of all these terms, what they become left out: a tree is made of them, each time."""
 MOST_ENTRIES = 10_000
 """Of a glossary that is kept."""
+MOST_ENTRY_CHARACTERS = 250_000
+"""The same of these: their tree is kept for a while."""
 MOST_GLOSSARIES = 1000
 MOST_KEPT_CHARACTERS = 32 << 20
 """Of all glossaries that are kept."""
@@ -37,7 +41,8 @@ def require_few(some: Sized, most: int, what: str, *, parameter: str) -> None:
         raise Refusal("too_much", message, parameter=parameter)
 
 
-def require_short_terms(terms: Iterable[str], *, parameter: str) -> None:
-    """Refuses a term that is no term: it is looked for at every word of a text."""
-    for term in terms:
+def require_short_terms(terms: Mapping[str, str], most: int, *, parameter: str) -> None:
+    """Refuses a term that is no term, and more characters than all of them may have."""
+    for term in (*terms, *terms.values()):
         require_few(term, LONGEST_TERM, f"characters of the term {term[:20]!r}…", parameter=parameter)
+    require_few("".join(terms), most, "characters of terms", parameter=parameter)

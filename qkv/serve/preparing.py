@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from qkv.text.glossary import Entry, Glossary
 from qkv.translate import COMMONLY_KEPT, Parted, Terms, Translation, linked_through, part, terms_of
 
 _Terms = list[Terms | None]
+_GLOSSARIES = 4
+"""That are kept ready to be looked into: clients ask for many texts with one and the same."""
 
 
 class Step(NamedTuple):
@@ -51,23 +54,25 @@ class Prepared(NamedTuple):
         return result
 
 
-def prepare(order: Order, translators: Steps, *, beam: int) -> Prepared:
-    """The order as these translators take it; a beam of 0 is their own."""
+def prepare(order: Order, translators: Steps, *, beam: int, abandoned: Callable[[], bool]) -> Prepared:
+    """The order as these translators take it; a beam of 0 is their own.
+
+    What is abandoned on the way is not cut any further.
+    """
     first, last = translators[0], translators[-1]
     parted = [
         part(first, text, language=order.source, markup=order.markup, untouched=order.untouched, cuts=order.cuts)
         for text in order.texts
+        if not abandoned()
     ]
     sentences = [sentence for one in parted for sentence in one.sentences]
-    glossary = None
-    if order.glossary is not None:
-        glossary = Glossary([Entry(source, (target,), ()) for source, target in order.glossary.items()])
+    glossary = None if order.glossary is None else _glossary((*order.glossary.items(),))
     align = order.explained or any(one.aligned for one in parted)
     # What stays as it is stays on the way, too; all else that is asked for is asked of the last step.
-    on_the_way = [Step(How(beam or one.beam, 0, align), _terms(sentences, None)) for one in translators[:-1]]
+    on_the_way = [Step(How(beam or one.beam, 0, align), _terms(sentences, None, abandoned)) for one in translators[:-1]]
     # A beam finds no more than it is wide.
     how = How(max(beam or last.beam, order.alternatives + 1), order.alternatives, align)
-    return Prepared(parted, sentences, [*on_the_way, Step(how, _terms(sentences, glossary))], order)
+    return Prepared(parted, sentences, [*on_the_way, Step(how, _terms(sentences, glossary, abandoned))], order)
 
 
 def continued(order: Order, translators: Steps, *, abandoned: Callable[[], bool]) -> dict[str, Any]:
@@ -97,8 +102,15 @@ def linked(before: Sequence[Translation] | None, found: list[Translation]) -> li
     return found if before is None else linked_through(before, found)
 
 
-def _terms(sentences: Sequence[str], glossary: Glossary | None) -> _Terms:
-    every = [terms_of(sentence, glossary=glossary, keep=COMMONLY_KEPT) for sentence in sentences]
+@lru_cache(_GLOSSARIES)
+def _glossary(entries: tuple[tuple[str, str], ...]) -> Glossary:
+    return Glossary([Entry(source, (target,), ()) for source, target in entries])
+
+
+def _terms(sentences: Sequence[str], glossary: Glossary | None, abandoned: Callable[[], bool]) -> _Terms:
+    every = [
+        Terms() if abandoned() else terms_of(sentence, glossary=glossary, keep=COMMONLY_KEPT) for sentence in sentences
+    ]
     return [one if one != Terms() else None for one in every]
 
 

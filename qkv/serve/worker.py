@@ -21,7 +21,7 @@ from qkv.errors import QkvError
 from qkv.serve.inspecting import inspected
 from qkv.serve.line import Line
 from qkv.serve.models import Models, Steps, load
-from qkv.serve.orders import Order, from_message
+from qkv.serve.orders import Order, from_message, size
 from qkv.serve.preparing import Prepared, continued, linked, prepare
 from qkv.serve.room import Job, Room
 from qkv.serve.settings import Settings
@@ -31,6 +31,8 @@ from qkv.translate import Translation, part
 
 _STREAMS = 2
 """Translations that grow before somebody's eyes at a time."""
+_LARGE = 1024
+"""Tokens, as `orders.size` counts them: an order of more is a large one."""
 
 
 class Worker:
@@ -51,7 +53,9 @@ class Worker:
         self._changing = threading.Lock()
         self._joining = ThreadPoolExecutor(1)
         self._streaming = ThreadPoolExecutor(_STREAMS)
-        self._preparing = ThreadPoolExecutor(1)
+        # Whatever somebody's large order costs, nobody's small one waits for it: like long sentences, large ones have a
+        # thread of their own.
+        self._preparing = (ThreadPoolExecutor(1), ThreadPoolExecutor(1))
         self._unprepared = 0
         """Orders that have come and are not cut into sentences yet: a batch waits a moment for them."""
 
@@ -66,7 +70,8 @@ class Worker:
             with self._changing:
                 self._unprepared += 1
             # Not here: whoever has left meanwhile must be heard, or all the orders before would be prepared for nobody.
-            self._preparing.submit(self._prepare, number, from_message(message))
+            order = from_message(message)
+            self._preparing[_is_large(order)].submit(self._prepare, number, order)
 
     def _prepare(self, number: int, order: Order) -> None:
         with self._changing:
@@ -93,7 +98,7 @@ class Worker:
             self._streaming.submit(self._answer, number, look)
             return
         assert order.batched
-        prepared = prepare(order, steps, beam=self._settings.beam)
+        prepared = prepare(order, steps, beam=self._settings.beam, abandoned=abandoned)
         if prepared.sentences:
             self._step(number, prepared, steps, prepared.sentences)
         else:
@@ -186,6 +191,11 @@ class Worker:
             return
         LOG.error("order %d failed", number, exc_info=error)
         self._line.send({"number": number, "error": str(error)})
+
+
+def _is_large(order: Order) -> bool:
+    """Whether it may take more than a moment to be prepared."""
+    return order.glossary is not None or sum(map(size, order.texts)) > _LARGE
 
 
 def main() -> None:

@@ -42,6 +42,11 @@ DEEPL = {"text": ["basa"], "target_lang": "FR"}
         ("/explain", EXPLAIN | {"glossary": {str(term): "x" for term in range(1001)}}, "1001 terms"),
         ("/explain", EXPLAIN | {"glossary": {"a " * 101: "x"}}, "202 characters of the term 'a a a a a a a a a a '…"),
         ("/explain", EXPLAIN | {"glossary": {"x": "a" * 201}}, "201 characters of the term"),
+        (
+            "/explain",
+            EXPLAIN | {"glossary": {f"{term:a>101}": "x" for term in range(500)}},
+            "50500 characters of terms",
+        ),
         ("/v2/glossaries", GLOSSARY | {"name": "a" * 1025}, "1025 characters of a name"),
         ("/v2/glossaries", GLOSSARY | {"entries": "a\t" + "b" * 201}, "201 characters of the term"),
         ("/v2/glossaries", GLOSSARY | {"entries": "\n".join(f"{n}\tb" for n in range(10_001))}, "10001 entries"),
@@ -72,6 +77,6 @@ def test_more_texts_than_a_request_may_have_are_not_left_out_in_silence(served: 
 
 
 def test_as_much_as_there_may_be_is_taken(served: Served) -> None:
-    much = {"glossary": {f"{term:a>200}": "b" * 200 for term in range(1000)}, "prefix": "omir " * 20}
+    much = {"glossary": {f"{term:a>50}": "b" * 200 for term in range(1000)}, "prefix": "omir " * 20}
     assert served.post("/explain", EXPLAIN | much).status == 200
     assert served.post("/v2/translate", DEEPL | {"ignore_tags": [str(name) for name in range(200)]}).status == 200

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from qkv.serve.families.family import Family
 from qkv.serve.keys import Account
-from qkv.serve.limits import LONGEST_PREFIX, MOST_TERMS, require_few, require_short_terms
+from qkv.serve.limits import LONGEST_PREFIX, MOST_TERM_CHARACTERS, MOST_TERMS, require_few, require_short_terms
 from qkv.serve.orders import Order
 from qkv.serve.reading import Asked
 from qkv.serve.refusals import Refusal
@@ -106,7 +106,7 @@ def _glossary(asked: Asked) -> dict[str, str] | None:
     ):
         raise Refusal("bad", "Invalid request: glossary must be an object of terms and what they become")
     require_few(terms, MOST_TERMS, "terms", parameter="glossary")
-    require_short_terms((*terms, *terms.values()), parameter="glossary")
+    require_short_terms(terms, MOST_TERM_CHARACTERS, parameter="glossary")
     return {normalise(term): normalise(other) for term, other in terms.items()}
 
 

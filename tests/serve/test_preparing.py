@@ -1,0 +1,74 @@
+"""What an order is made of is got ready without holding up others, and given up when nobody waits for it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from qkv.serve import worker as module
+from qkv.serve.line import Line
+from qkv.serve.models import Models
+from qkv.serve.orders import Order, as_message
+from qkv.serve.preparing import Prepared, prepare
+from qkv.serve.settings import Settings
+from qkv.serve.worker import Worker
+from qkv.text.languages import Direction
+from qkv.translate import Translator
+
+
+@pytest.fixture(scope="module")
+def translator(exported: Path) -> Translator:
+    return Translator.load(exported).between("en", "fr")
+
+
+@contextmanager
+def asked(translator: Translator) -> Iterator[Line]:
+    """The other end of a worker's line."""
+    ours, theirs = socket.socketpair()
+    worker = Worker(Models({Direction("en", "fr"): (translator,)}), Settings(), Line(theirs))
+    thread = threading.Thread(target=worker.work)
+    thread.start()
+    try:
+        yield Line(ours)
+    finally:
+        ours.close()
+        thread.join()
+        theirs.close()
+
+
+def test_nobody_waits_for_what_somebodys_large_order_costs(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+
+    def slowly(order: Order, *steps: object, **how: object) -> Prepared:
+        if order.glossary is not None or len(order.texts[0]) > 1000:
+            assert over.wait(60)
+        return prepare(order, *steps, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "prepare", slowly)
+    large = [Order(["basa koti"], "en", "fr", glossary={"koti": "nesa"}), Order(["basa koti " * 500], "en", "fr")]
+    with asked(translator) as line:
+        for number, order in enumerate([*large, Order(["basa koti"], "en", "fr")]):
+            line.send(as_message(number, order))
+        told = (message for message in line.messages() if "number" in message)
+        assert next(told) == {"number": 2, "texts": [["itok asab"]]}
+        over.set()
+        assert {next(told)["number"], next(told)["number"]} == {0, 1}
+
+
+def test_what_nobody_waits_for_is_prepared_no_further(translator: Translator) -> None:
+    asked = 0
+
+    def abandoned() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 3
+
+    order = Order(["basa koti"] * 100, "en", "fr")
+    assert len(prepare(order, (translator,), beam=0, abandoned=abandoned).parted) == 3
