@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import Any
 
 from qkv.errors import QkvError
 from qkv.serve.languages import Direction
-from qkv.serve.orders import HEAD, Order, as_message, length, packed
+from qkv.serve.line import Message, Started, start
+from qkv.serve.orders import Order, as_message
 from qkv.serve.refusals import Refusal
 from qkv.serve.room import Pace
 from qkv.serve.settings import Settings
@@ -23,8 +19,6 @@ from qkv.serve.telling import LOG
 
 _BEFORE_NEXT = 1.0
 """Seconds before a process that died is begun anew."""
-
-Message = dict[str, Any]
 
 
 class Engine:
@@ -34,8 +28,7 @@ class Engine:
         self._settings = settings
         self._waiting: dict[int, asyncio.Queue[Message]] = {}
         self._number = 0
-        self._process: subprocess.Popen[bytes] | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self._worker: Started | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._probe: Order | None = None
         """What it is asked where it should have said something long ago."""
@@ -48,13 +41,13 @@ class Engine:
 
     @property
     def alive(self) -> bool:
-        return self._writer is not None
+        return self._worker is not None
 
     async def begin(self) -> list[Direction]:
         """Starts the process and gives the directions that it has; what it cannot load is told by a `QkvError`."""
-        reader, directions = await self._start()
+        worker, directions = await self._start()
         self._probe = Order(["."], *directions[0])
-        self._tasks = [asyncio.create_task(self._listen(reader)), asyncio.create_task(self._watch())]
+        self._tasks = [asyncio.create_task(self._listen(worker)), asyncio.create_task(self._watch())]
         return directions
 
     async def end(self) -> None:
@@ -94,40 +87,41 @@ class Engine:
     @contextmanager
     def _asked(self, order: Order) -> Iterator[asyncio.Queue[Message]]:
         """All that is said about an order, the last of it without a `part`."""
-        if self._writer is None:
+        if self._worker is None:
             raise _restarting()
         self._number += 1
         if self._silent_since is None:
             self._silent_since = time.monotonic()
         number = self._number
         self._waiting[number] = asyncio.Queue()
-        self._writer.write(packed(as_message(number, order)))
+        self._worker.send(as_message(number, order))
         try:
             yield self._waiting[number]
         finally:
             # It is still there where the last word has not come: nobody waits for that any more.
-            if self._waiting.pop(number, None) is not None and self._writer is not None:
-                self._writer.write(packed({"number": number}))
+            if self._waiting.pop(number, None) is not None and self._worker is not None:
+                self._worker.send({"number": number})
 
-    async def _start(self) -> tuple[asyncio.StreamReader, list[Direction]]:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            command = [sys.executable, "-m", "qkv.serve.worker", str(theirs.fileno())]
-            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-        reader, writer = await asyncio.open_connection(sock=ours)
-        writer.write(packed({"settings": asdict(self._settings)}))
-        first = await _message(reader) or {"error": "the process that translates ended before it had begun", "code": 4}
-        self._writer = writer
+    async def _start(self) -> tuple[Started, list[Direction]]:
+        worker = await start("qkv.serve.worker")
+        worker.send({"settings": asdict(self._settings)})
+        try:
+            first = await worker.message()
+        except BaseException:
+            worker.end()
+            raise
+        first = first or {"error": "the process that translates ended before it had begun", "code": 4}
+        self._worker = worker
         if "error" in first:
             self._leave()
             error = QkvError(first["error"])
             error.exit_code = first["code"]
             raise error
-        return reader, [Direction(*pair) for pair in first["directions"]]
+        return worker, [Direction(*pair) for pair in first["directions"]]
 
-    async def _listen(self, reader: asyncio.StreamReader) -> None:
+    async def _listen(self, worker: Started) -> None:
         while True:
-            while (message := await _message(reader)) is not None:
+            while (message := await worker.message()) is not None:
                 self.heard, self._silent_since = time.monotonic(), None
                 if "pace" in message:
                     self.pace = Pace(**message["pace"])
@@ -136,24 +130,24 @@ class Engine:
                 answers = self._waiting.get(number) if "part" in message else self._waiting.pop(number, None)
                 if answers is not None:
                     answers.put_nowait(message)
-            reader = await self._restarted()
+            worker = await self._restarted()
 
     async def _watch(self) -> None:
         """A process that was asked and is silent is asked for one word more; where it has none, it is ended."""
         patience = self._settings.engine_timeout
         while True:
             await asyncio.sleep(patience / 4)
-            begun, process = time.monotonic(), self._process
+            begun, worker = time.monotonic(), self._worker
             if self._probe is None or self._silent_since is None or begun - self._silent_since < patience:
                 continue
             # What it was asked for may have been abandoned at once, and then there was nothing to say.
             with suppress(TimeoutError, Refusal), self._asked(self._probe) as answers:
                 await asyncio.wait_for(answers.get(), patience)
-            if self.heard < begun and process is not None and process is self._process:
+            if self.heard < begun and worker is not None and worker is self._worker:
                 LOG.error("the process that translates is stuck, and is ended")
-                process.kill()
+                worker.process.kill()
 
-    async def _restarted(self) -> asyncio.StreamReader:
+    async def _restarted(self) -> Started:
         """A new process in place of the one that died; those who waited for that one are told."""
         while True:
             self._leave()
@@ -161,31 +155,18 @@ class Engine:
                 self._waiting.popitem()[1].put_nowait({"lost": True})
             LOG.error("the process that translates died; it is begun anew")
             await asyncio.sleep(_BEFORE_NEXT)
-            with suppress(QkvError, OSError):
-                reader, _ = await self._start()
-                return reader
+            try:
+                worker, _ = await self._start()
+            except (QkvError, OSError) as error:
+                LOG.error("the process that translates cannot be begun: %s", error)
+            else:
+                return worker
 
     def _leave(self) -> None:
         self._silent_since = None
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-        if self._process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(0.5)
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-
-async def _message(reader: asyncio.StreamReader) -> Message | None:
-    """The next message; None where there will be none."""
-    try:
-        content = await reader.readexactly(length(await reader.readexactly(HEAD)))
-    except (asyncio.IncompleteReadError, OSError):
-        return None
-    message: Message = json.loads(content)
-    return message
+        if self._worker is not None:
+            self._worker.end(patience=0.5)
+            self._worker = None
 
 
 def _told(message: Message) -> Message:

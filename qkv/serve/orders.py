@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from qkv.translate import USUAL_CUTS, Cuts, Markup
-
-_LENGTH = struct.Struct("<I")
-HEAD = _LENGTH.size
-"""Bytes before each message, which say how long it is."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +58,6 @@ class Answer(NamedTuple):
     source: str
     confidence: float
     """How sure the language is, from 0 to 1."""
-
-
-def packed(message: dict[str, Any]) -> bytes:
-    """A message with its length before it."""
-    content = json.dumps(message, ensure_ascii=False).encode()
-    return _LENGTH.pack(len(content)) + content
-
-
-def length(head: bytes) -> int:
-    """How long the message behind these bytes is."""
-    (count,) = _LENGTH.unpack(head)
-    return int(count)
 
 
 def as_message(number: int, order: Order) -> dict[str, Any]:

@@ -6,10 +6,6 @@ Whoever talks to clients is another process: however busy this one is, that one 
 from __future__ import annotations
 
 import itertools
-import os
-import signal
-import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +15,7 @@ from typing import Any
 
 from qkv.errors import QkvError
 from qkv.serve.inspecting import inspected
-from qkv.serve.line import Line
+from qkv.serve.line import Line, own_line
 from qkv.serve.models import Models, Steps, load
 from qkv.serve.orders import Order, from_message, size
 from qkv.serve.preparing import Prepared, continued, linked, prepare
@@ -199,14 +195,8 @@ def _is_large(order: Order) -> bool:
 
 
 def main() -> None:
-    """Takes the number of the socket, and the settings as the first message on it."""
-    # When to end is said by the other process, which closes the socket; a terminal sends signals to both.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    if hasattr(os, "SCHED_BATCH"):
-        # Whoever answers clients needs a core for a moment, often: this process does not mind to wait for it.
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    line = Line(socket.socket(fileno=int(sys.argv[1])))
+    """Takes the settings as the first message."""
+    line = own_line()
     settings = Settings(**next(line.messages())["settings"])
     begin_telling(settings)
     try:

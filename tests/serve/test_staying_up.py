@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import time
@@ -192,6 +193,18 @@ def test_a_worker_that_dies_is_begun_anew(exported: Path) -> None:
         assert eventually(lambda: served.get("/ready").status == 200, 60)
         assert served.translate("basa koti").json == {"translatedText": "itok asab"}
         assert served.worker != first
+
+
+def test_why_a_worker_cannot_be_begun_anew_is_told_until_it_can(exported: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(exported, tmp_path / "model")
+    with serving(model) as served:
+        model.rename(tmp_path / "away")
+        os.kill(served.worker, signal.SIGKILL)
+        told = "the process that translates cannot be begun: "
+        assert eventually(lambda: told in served.log.read_text(), 60)
+        assert str(model) in served.log.read_text().split(told)[1].splitlines()[0]
+        (tmp_path / "away").rename(model)
+        assert eventually(lambda: served.get("/ready").status == 200, 60)
 
 
 def test_slow_heads_and_slow_bodies_are_not_waited_for(exported: Path) -> None:
