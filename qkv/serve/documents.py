@@ -1,28 +1,26 @@
-"""Files that clients send: translated off the event loop, by the same call as texts, and kept for a while."""
+"""Files that clients send: translated by the same call as texts, and kept for a while."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import NamedTuple
 from urllib.parse import quote
 
 from starlette.responses import Response
 
 from qkv.errors import QkvError
-from qkv.files import kind_of, require_kind, translate_file
+from qkv.files import kind_of, require_kind
+from qkv.serve.clerks import Clerks, Sheet
 from qkv.serve.desk import Desk
 from qkv.serve.orders import Answer, Order, size
-from qkv.serve.refusals import Refusal
+from qkv.serve.refusals import Reason, Refusal
+from qkv.serve.telling import LOG
 
-_AT_ONCE = 4
-"""Files that are taken apart or put together at a time."""
 _MOST_WAITING = 16
 _KEPT_SECONDS = 3600.0
 _FETCHED_SECONDS = 10.0
@@ -31,6 +29,8 @@ _LONGEST_NAME = 120
 _ATTEMPTS = 20
 _DETECTED = 5000
 """Characters by which the language of a file is found out."""
+_BESIDES = 4096
+"""Bytes that a file costs besides its own, also where nothing came of it."""
 
 Translate = Callable[[Order], Awaitable[list[Answer]]]
 
@@ -52,6 +52,16 @@ class Sent:
             raise Refusal("bad", f"Invalid request: {error}", parameter="file") from error
 
 
+class Failure(NamedTuple):
+    """Why nothing came of a file: not the exception, which would hold on to all that was at hand."""
+
+    reason: Reason
+    message: str
+
+    def refusal(self) -> Refusal:
+        return Refusal(self.reason, self.message, parameter="file")
+
+
 @dataclass
 class Count:
     """What has become of a file so far."""
@@ -65,17 +75,29 @@ class Count:
     fetched: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Document:
     """A file on its way."""
 
     number: str
     key: str
+    protocol: str
+    """By which it was sent: no other gives it out."""
     name: str
     """What the translation is called."""
+    upload: int
+    """Bytes that were sent."""
     begun: float
-    work: asyncio.Task[bytes]
-    count: Count
+    count: Count = field(default_factory=Count)
+    made: bytes = b""
+    """The translation, when it is done."""
+    failure: Failure | None = None
+    work: asyncio.Task[None] = field(init=False)
+
+    @property
+    def held(self) -> int:
+        """Bytes that are held for it."""
+        return _BESIDES + (len(self.made) if self.work.done() else self.upload)
 
     def response(self) -> Response:
         """The translation, to be saved under its name."""
@@ -83,7 +105,7 @@ class Document:
         kind = kind_of(self.name)
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(self.name, safe='')}"}
         media_type = kind.media_type if kind else "application/octet-stream"
-        return Response(self.work.result(), media_type=media_type, headers=headers)
+        return Response(self.made, media_type=media_type, headers=headers)
 
 
 class Documents:
@@ -92,31 +114,26 @@ class Documents:
     def __init__(self, desk: Desk, most_bytes: int) -> None:
         self._desk = desk
         self._most_bytes = most_bytes
-        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="files")
+        self._clerks = Clerks(desk.settings.file_timeout)
         self._kept: dict[str, Document] = {}
 
-    def begin(self, sent: Sent, translate: Translate) -> Document:
+    def begin(self, sent: Sent, translate: Translate, *, protocol: str) -> Document:
         """Begins to translate a file; the languages are known to be right."""
         self._forget()
         if self._desk.stopping:
             raise Refusal("away", "The server is stopping; send the file again in a moment.", retry_after=5)
-        if sum(not one.work.done() for one in self._kept.values()) >= _MOST_WAITING:
+        under_way = [one.held for one in self._kept.values() if not one.work.done()]
+        if len(under_way) >= _MOST_WAITING or sum(under_way) + len(sent.data) > self._most_bytes:
             raise Refusal("busy", "Slowdown: too many files are being translated; try again later.", retry_after=5)
         if sent.source is not None:
             self._desk.languages.direction(sent.source, sent.target)
         target = self._desk.languages.target(sent.target)
         path = PurePosixPath(sent.name.replace("\\", "/"))
         name = f"{path.stem[:_LONGEST_NAME]}.{target}{path.suffix}"
-        count = Count()
-        work = asyncio.ensure_future(self._translated(sent, target, translate, count))
-        document = Document(secrets.token_hex(16), secrets.token_hex(32), name, time.monotonic(), work, count)
-
-        def done(work: asyncio.Task[bytes]) -> None:
-            count.done = time.monotonic()
-            # Whoever never asks what came of it need not know that it failed.
-            work.cancelled() or work.exception()
-
-        work.add_done_callback(done)
+        document = Document(
+            secrets.token_hex(16), secrets.token_hex(32), protocol, name, len(sent.data), time.monotonic()
+        )
+        document.work = asyncio.ensure_future(self._work(document, sent, target, translate))
         self._kept[document.number] = document
         return document
 
@@ -129,45 +146,47 @@ class Documents:
             for one in self._kept.values()
         )
 
-    def get(self, number: str) -> Document:
-        """A file that somebody sent."""
+    def get(self, number: str, *, protocol: str) -> Document:
+        """A file that somebody sent by this protocol; that there are others is not told."""
         self._forget()
-        if number not in self._kept:
+        document = self._kept.get(number)
+        if document is None or document.protocol != protocol:
             raise Refusal("not_found", "Document not found")
-        return self._kept[number]
+        return document
 
     def drop(self, document: Document) -> None:
         """Forgets a file, and gives up what is under way."""
         document.work.cancel()
         self._kept.pop(document.number, None)
 
-    async def _translated(self, sent: Sent, target: str, translate: Translate, count: Count) -> bytes:
-        loop = asyncio.get_running_loop()
-        under_way: list[Future[list[Answer]]] = []
-        given_up = threading.Event()
+    def close(self) -> None:
+        """Gives up all that is under way, whatever it is at."""
+        for document in [*self._kept.values()]:
+            self.drop(document)
+        self._clerks.close()
 
-        def ask(texts: list[str]) -> list[str]:
+    async def _work(self, document: Document, sent: Sent, target: str, translate: Translate) -> None:
+        """What comes of a file is told by its document, and never raised: somebody may ask an hour later."""
+        try:
+            document.made = await self._translated(document.count, sent, target, translate)
+        except Refusal as refusal:
+            document.failure = Failure(refusal.reason, refusal.message)
+        except Exception:  # noqa: BLE001 - whoever asks for it must hear of it
+            LOG.exception("a file failed")
+            document.failure = Failure("failed", "The server failed; this is a fault of its own.")
+        finally:
+            document.count.done = time.monotonic()
+
+    async def _translated(self, count: Count, sent: Sent, target: str, translate: Translate) -> bytes:
+        async def translated(texts: list[str]) -> AsyncIterator[list[str]]:
             source = sent.source or self._desk.source(None, target, "\n".join(texts)[:_DETECTED]).language
-            answers: list[str] = []
             count.all_characters += sum(map(len, texts))
             for some in self._helpings(texts):
-                if given_up.is_set():
-                    raise Refusal("late", "Nobody waits for this file any more.")
                 order = Order(some, source, target, "marks", glossary=sent.glossary)
-                under_way.append(asyncio.run_coroutine_threadsafe(_patiently(translate, order), loop))
-                answers += [one.text for one in under_way[-1].result()]
+                yield [one.text for one in await _patiently(translate, order)]
                 count.characters += sum(map(len, some))
-            return answers
 
-        work = partial(translate_file, sent.data, sent.name, ask, source=sent.source, target=target)
-        try:
-            return await loop.run_in_executor(self._threads, work)
-        except QkvError as error:
-            raise Refusal("bad", f"Invalid request: {error}", parameter="file") from error
-        finally:
-            given_up.set()
-            for one in under_way:
-                one.cancel()
+        return await self._clerks.translate(Sheet(sent.name, sent.data, sent.source, target), translated)
 
     def _helpings(self, texts: list[str]) -> Iterator[list[str]]:
         """The texts of a file, as many at a time as a request may have."""
@@ -186,15 +205,10 @@ class Documents:
 
     def _forget(self) -> None:
         """Drops what nobody fetched for long, and the oldest where all together are too large."""
-        sizes = {
-            one.number: len(one.work.result())
-            for one in self._kept.values()
-            if one.work.done() and not one.work.cancelled() and one.work.exception() is None
-        }
-        total = sum(sizes.values())
+        total = sum(one.held for one in self._kept.values())
         for one in [*self._kept.values()]:
             if one.work.done() and (time.monotonic() - one.begun > _KEPT_SECONDS or total > self._most_bytes):
-                total -= sizes.get(one.number, 0)
+                total -= one.held
                 del self._kept[one.number]
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 import uvicorn
 
@@ -41,37 +42,52 @@ def serve(settings: Settings) -> None:
     keys.remember(state.usage())
     _allow_files(settings.connections)
     with _listener(settings) as listener:
-        number = asyncio.run(_served(settings, keys, state, listener))
-    raise Stopped("stopped; all that was accepted is done", code=128 + number)
+        end = asyncio.run(_served(settings, keys, state, listener))
+    raise Stopped(end.told(), code=128 + end.signal)
 
 
-async def _served(settings: Settings, keys: Keys, state: State, listener: socket.socket) -> int:
-    """The signal that ended it."""
+class End(NamedTuple):
+    """How a server ended."""
+
+    signal: int
+    files: int
+    """That were accepted, and that nobody can have any more."""
+    requests: int
+    """That were accepted, and were not answered in time."""
+
+    def told(self) -> str:
+        lost = [f"{count} {what}" for count, what in ((self.files, "files"), (self.requests, "requests")) if count]
+        return f"stopped; given up: {' and '.join(lost)}" if lost else "stopped; all that was accepted is done"
+
+
+async def _served(settings: Settings, keys: Keys, state: State, listener: socket.socket) -> End:
     engine = Engine(settings)
     directions = await engine.begin()
     try:
         desk = Desk(engine, directions, settings)
-        documents = Documents(desk, settings.buffered_bytes)
-        config = uvicorn.Config(
-            application(desk, documents, keys, state, settings),
-            http=protocol(settings),
-            lifespan="off",
-            ws="none",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=math.ceil(settings.idle_timeout),
-            timeout_graceful_shutdown=math.ceil(settings.drain_timeout),
-            backlog=_BACKLOG,
-        )
-        server = Server(config, desk, documents, settings)
-        keeping = asyncio.create_task(_keep_usage(keys, state))
-        await server.serve(sockets=[listener])
-        keeping.cancel()
+        with contextlib.closing(Documents(desk, settings.buffered_bytes)) as documents:
+            config = uvicorn.Config(
+                application(desk, documents, keys, state, settings),
+                http=protocol(settings),
+                lifespan="off",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=math.ceil(settings.idle_timeout),
+                backlog=_BACKLOG,
+            )
+            server = Server(config, desk, documents, settings)
+            keeping = asyncio.create_task(_keep_usage(keys, state))
+            await server.serve(sockets=[listener])
+            keeping.cancel()
+            end = End(server.signal, documents.awaited, server.unanswered)
+        if end.files:
+            LOG.warning("%d files that were accepted have not been fetched, and are lost", end.files)
     finally:
         state.keep_usage(keys.usage())
         await engine.end()
-    return server.signal
+    return end
 
 
 async def _keep_usage(keys: Keys, state: State) -> None:
@@ -114,9 +130,13 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, desk: Desk, documents: Documents, settings: Settings) -> None:
         super().__init__(config)
         self.signal = signal.SIGTERM
+        self.unanswered = 0
+        """Requests that were given up at the end."""
         self._desk = desk
         self._documents = documents
         self._settings = settings
+        self._until = time.monotonic() + settings.drain_timeout
+        """When all has to be done, once a signal has come."""
         self._draining: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
@@ -135,6 +155,7 @@ class Server(uvicorn.Server):
             return
         self.signal = signal.Signals(sig)
         self._desk.stopping = True
+        self._until = time.monotonic() + self._settings.drain_delay + self._settings.drain_timeout
         self._draining = asyncio.get_running_loop().create_task(self._drain())
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -154,7 +175,10 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for one in queued:
             await loop.connect_accepted_socket(self._connection, one)
+        # What the files have left of the time is for the requests.
+        self.config.timeout_graceful_shutdown = max(1, math.ceil(self._until - time.monotonic()))
         await super().shutdown(sockets)
+        self.unanswered = len(self.server_state.tasks)
 
     def _connection(self) -> asyncio.Protocol:
         return self.config.http_protocol_class(  # type: ignore[call-arg]
@@ -163,12 +187,9 @@ class Server(uvicorn.Server):
 
     async def _drain(self) -> None:
         """Listens until others are asked instead, and as long as somebody will come for a file that was accepted."""
-        begun = time.monotonic()
         await asyncio.sleep(self._settings.drain_delay)
-        while self._documents.awaited and time.monotonic() - begun < self._settings.drain_timeout:
+        while self._documents.awaited and time.monotonic() < self._until:
             await asyncio.sleep(_LOOK_AGAIN)
-        if lost := self._documents.awaited:
-            LOG.warning("%d files that were accepted have not been fetched, and are lost", lost)
         self.should_exit = True
 
 

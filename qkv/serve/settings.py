@@ -53,6 +53,9 @@ class Settings:
         "seconds that the process which translates may be silent at work, twice, before it is begun anew",
         "SECONDS",
     )
+    file_timeout: float = _setting(
+        60.0, "seconds of a core that taking a file apart may take, and putting it together", "SECONDS"
+    )
     deadline: float = _setting(30.0, "seconds until a request is given up", "SECONDS")
     header_timeout: float = _setting(10.0, "seconds a client may take for the head of a request", "SECONDS")
     body_timeout: float = _setting(20.0, "seconds a client may take for the body", "SECONDS")
@@ -71,8 +74,8 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "queue_tokens", "queue_seconds", "request_bytes", "request_texts",
                      "request_characters", "request_tokens", "inspected_tokens",
-                     "file_bytes", "buffered_bytes", "engine_timeout", "deadline", "header_timeout", "body_timeout",
-                     "write_timeout", "idle_timeout", "connections"):  # fmt: skip
+                     "file_bytes", "buffered_bytes", "engine_timeout", "file_timeout", "deadline", "header_timeout",
+                     "body_timeout", "write_timeout", "idle_timeout", "connections"):  # fmt: skip
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be more than 0")
         for name in ("beam", "batch_wait", "request_alternatives", "drain_delay", "drain_timeout"):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import io
 import os
 import signal
 import time
+import tracemalloc
 import zipfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.serve.served import Got, Served, eventually, send, serving
+from qkv.serve.documents import Document, Documents, Sent
+from qkv.serve.orders import Answer, Order
+from qkv.serve.refusals import Refusal
+from qkv.serve.settings import Settings
+from tests.serve.served import Got, Served, connected, eventually, posted, send, serving
 
 PAGE = b'<html lang="en"><p class="a">basa <b>koti</b></p><script>basa</script>'
 
@@ -143,3 +150,103 @@ def test_a_file_that_nobody_can_have_is_told(exported: Path) -> None:
         send(served, "/v2/document", "a.txt", b"basa koti rimo nesa\n" * 1200, target_lang="FR", source_lang="EN")
         assert served.stop() == 143
         assert "1 files that were accepted have not been fetched, and are lost" in served.log.read_text()
+
+
+def test_a_file_is_given_out_by_the_protocol_that_it_was_sent_by(served: Served) -> None:
+    sent = send(served, "/v2/document", "a.txt", b"basa koti", target_lang="FR", source_lang="EN").json
+    where, key = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
+    assert eventually(lambda: served.post(where, key).json["status"] == "done")
+    assert served.get(f"/download_file/{sent['document_id']}.a.fr.txt").status == 404
+    assert served.post(f"{where}/result", key).body == b"itok asab"
+
+
+ENDLESS = b"<p>basa <b>koti</b></p>\n" * 100_000
+"""What takes seconds to be taken apart."""
+
+
+def test_files_that_take_too_long_are_given_up_and_hold_up_nobody(exported: Path) -> None:
+    with serving(exported, "--file-timeout", "0.1") as served:
+        fields = {"target_lang": "FR", "source_lang": "EN"}
+        sent = [send(served, "/v2/document", "a.html", ENDLESS, **fields).json for _ in range(6)]
+        small = send(served, "/translate_file", "a.txt", b"basa koti", source="en", target="fr")
+        assert small.status == 200, small.body
+        for one in sent:
+            where, key = f"/v2/document/{one['document_id']}", {"document_key": one["document_key"]}
+            assert eventually(lambda: served.post(where, key).json["status"] == "error")  # noqa: B023
+            assert "more than 0.1 seconds to read; split it" in served.post(where, key).json["error_message"]
+        assert send(served, "/translate_file", "a.html", ENDLESS, source="en", target="fr").status == 400
+
+
+def clerks(served: Served) -> list[int]:
+    """The processes that read files."""
+    children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split()
+    return [int(one) for one in children if b"qkv.serve.clerk" in Path(f"/proc/{one}/cmdline").read_bytes()]
+
+
+def test_a_server_stops_in_time_whatever_a_file_does_and_says_what_is_lost(exported: Path) -> None:
+    with serving(exported, "--drain-delay", "0", "--drain-timeout", "0.5") as served:
+        assert send(served, "/translate_file", "a.txt", b"basa koti", source="en", target="fr").status == 200
+        (clerk,) = clerks(served)
+        os.kill(clerk, signal.SIGSTOP)
+        send(served, "/v2/document", "a.txt", b"basa koti", target_lang="FR", source_lang="EN")
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(20) == 143
+        assert "stopped; given up: 2 files" in served.log.read_text()
+        assert not Path(f"/proc/{clerk}").exists()
+
+
+def test_a_server_says_how_many_requests_it_did_not_answer(exported: Path) -> None:
+    with serving(exported, "--drain-delay", "0", "--drain-timeout", "0.2") as served, connected(served) as connection:
+        worker = served.worker
+        os.kill(worker, signal.SIGSTOP)
+        connection.sendall(posted("basa koti"))
+        assert eventually(lambda: served.metric("orders") == 1)
+        assert served.stop() == 143
+        assert "stopped; given up: 1 requests" in served.log.read_text()
+
+
+class Languages:
+    """Of a server that takes every direction."""
+
+    def direction(self, source: str, target: str) -> None: ...
+
+    def target(self, code: str) -> str:
+        return code
+
+
+class Desk:
+    stopping = False
+    settings = Settings()
+    languages = Languages()
+
+
+async def refused(_: Order) -> list[Answer]:
+    raise Refusal("failed", "nothing is translated here")
+
+
+def test_what_is_held_for_files_is_counted_and_no_more_than_there_is_room_for() -> None:
+    broken = b"x" * (4 << 20)
+
+    async def sent() -> tuple[list[Document], list[int]]:
+        with contextlib.closing(Documents(Desk(), 5 << 20)) as documents:  # type: ignore[arg-type]
+
+            def begin() -> Document:
+                return documents.begin(Sent("a.docx", broken + b"", "en", "fr"), refused, protocol="deepl")
+
+            first = begin()
+            with pytest.raises(Refusal, match="too many files"):
+                begin()
+            await first.work
+            every = [first]
+            tracemalloc.start()
+            for _ in range(3):
+                every.append(begin())
+                await every[-1].work
+            held, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            return every, [held, sum(one.held for one in every)]
+
+    every, (traced, counted) = asyncio.run(sent())
+    assert all(one.failure is not None and "docx" in one.failure.message for one in every)
+    assert traced < 1 << 20
+    assert counted == 4 * 4096

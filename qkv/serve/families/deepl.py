@@ -118,7 +118,7 @@ class DeepL(Family):
         wanted = asked.word("output_format")
         if wanted and not sent.name.lower().endswith(f".{wanted.lower()}"):
             raise Refusal("bad", "Value for 'output_format' not supported.", parameter="output_format")
-        document = self.front.documents.begin(sent, partial(self.translate, account))
+        document = self.front.documents.begin(sent, partial(self.translate, account), protocol=self.name)
         return JSONResponse({"document_id": document.number, "document_key": document.key})
 
     async def document(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
@@ -129,9 +129,8 @@ class DeepL(Family):
             count = document.count
             far = {"translated_characters": count.characters, "characters": count.all_characters}
             return JSONResponse(told | {"status": "translating", "seconds_remaining": 1, **far})
-        error = document.work.exception()
-        if error is not None:
-            message = error.message if isinstance(error, Refusal) else "The server failed; this is a fault of its own."
+        if document.failure is not None:
+            message = document.failure.message
             return JSONResponse(told | {"status": "error", "error_message": message, "message": message})
         return JSONResponse(told | {"status": "done", "billed_characters": document.count.characters})
 
@@ -141,7 +140,7 @@ class DeepL(Family):
         await asyncio.wait([document.work], timeout=_DOCUMENT_WAIT)
         if not document.work.done():
             raise Refusal("away", "The document is still being translated.", retry_after=1)
-        if document.work.exception() is not None:
+        if document.failure is not None:
             raise Refusal("not_found", "Document not found")
         response = document.response()
         # It is given once.
@@ -149,7 +148,7 @@ class DeepL(Family):
         return response
 
     def _document(self, asked: Asked) -> Document:
-        document = self.front.documents.get(asked.request.path_params["number"])
+        document = self.front.documents.get(asked.request.path_params["number"], protocol=self.name)
         if not secrets.compare_digest(document.key.encode(), (asked.word("document_key") or "").encode()):
             raise Refusal("not_found", "Document not found")
         return document

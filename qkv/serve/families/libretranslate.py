@@ -82,9 +82,11 @@ class LibreTranslate(Family):
         if not target:
             raise _missing("target")
         sent = Sent(*file, None if source == "auto" else source, target)
-        document = self.front.documents.begin(sent, partial(self.translate, account))
+        document = self.front.documents.begin(sent, partial(self.translate, account), protocol=self.name)
         try:
             await document.work
+            if document.failure is not None:
+                raise document.failure.refusal()
         except BaseException:
             self.front.documents.drop(document)
             raise
@@ -94,8 +96,8 @@ class LibreTranslate(Family):
 
     async def download(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         number, _, _ = asked.request.path_params["name"].partition(".")
-        document = self.front.documents.get(number)
-        if not document.work.done():
+        document = self.front.documents.get(number, protocol=self.name)
+        if not document.work.done() or document.failure is not None:
             raise Refusal("not_found", "Document not found")
         return document.response()
 
