@@ -62,6 +62,11 @@ class Account:
             raise Refusal("quota", f"Quota exceeded: {self.characters_a_month} characters a month")
         self.characters += characters
 
+    def give_back(self, characters: int, month: str) -> None:
+        """What was counted in a month and not used; of a month that is over nobody asks any more."""
+        if month == self.month:
+            self.characters -= characters
+
     @property
     def used(self) -> int:
         """Characters of this month."""
@@ -122,7 +127,9 @@ def new_key(path: Path, name: str) -> str:
     if name in tables:
         raise ConfigError(f"{path} has a key called {name} already; choose another name, or take that one out")
     key = secrets.token_urlsafe(32)
-    before = path.read_text(encoding="utf-8").rstrip() + "\n\n" if tables else ""
+    # Also where it has no tables: what people have written down is theirs.
+    written = path.read_text(encoding="utf-8").rstrip() if path.exists() else ""
+    before = f"{written}\n\n" if written else ""
     digest = hashlib.sha256(key.encode()).hexdigest()
     write_atomically(path, f'{before}[{name}]\nsha256 = "{digest}"\n'.encode())
     path.chmod(0o600)

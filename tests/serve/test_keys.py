@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from qkv.errors import ConfigError
-from qkv.serve.keys import Keys, new_key
+from qkv.serve.keys import Account, Keys, new_key
 from tests.serve.served import serving
 from tests.toy import Command
 
@@ -124,3 +124,32 @@ def test_a_month_that_is_over_counts_no_more() -> None:
     for nonsense in others:
         keys.remember(nonsense)
         assert keys.anybody.used == 0
+
+
+def test_what_was_counted_in_a_month_that_is_over_is_not_given_back_in_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    months = iter(["2026-10", "2026-11", "2026-11"])
+    monkeypatch.setattr("qkv.serve.keys.time.strftime", lambda *_: next(months))
+    account = Account("alice", characters_a_month=100)
+    account.use(80)
+    october = account.month
+    account.use(10)
+    account.give_back(80, october)
+    assert account.used == 10
+    account.give_back(4, account.month)
+    assert account.characters == 6
+
+
+def test_a_new_key_leaves_what_people_wrote_into_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text("# keys of the office; ask before changing\n")
+    for name in ("alice", "bob"):
+        new_key(file, name)
+    written = file.read_text()
+    assert written.startswith("# keys of the office; ask before changing\n\n[alice]\n")
+    assert "[bob]" in written
+    empty = tmp_path / "empty.toml"
+    empty.write_text("")
+    new_key(empty, "carol")
+    assert empty.read_text().startswith("[carol]\n")

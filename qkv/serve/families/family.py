@@ -151,10 +151,11 @@ class Family(ABC):
         """What the account uses; what was not translated costs nothing."""
         characters = sum(map(len, order.texts))
         account.use(characters)
+        month = account.month
         try:
             yield
         except BaseException:
-            account.characters -= characters
+            account.give_back(characters, month)
             raise
         self.front.metrics.translated(self.name, characters)
 
