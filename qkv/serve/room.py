@@ -69,6 +69,9 @@ class Job:
         self.count = 0
         self._settled = settled
         self._found: dict[int, Translation] = {}
+        # Two threads may have sentences of it in a batch each.
+        self._changing = threading.Lock()
+        self._is_settled = False
 
     def add(self, text: str, size: int, terms: Terms | None) -> None:
         self.waiting[size > _LONG].append(Sentence(text, size, terms, self, self.count))
@@ -76,13 +79,21 @@ class Job:
 
     def found(self, some: Iterable[tuple[int, Translation]]) -> None:
         """Some of its sentences are translated."""
-        self._found.update(some)
-        if len(self._found) == self.count and not self.abandoned:
-            self._settled([self._found[place] for place in range(self.count)])
+        with self._changing:
+            self._found.update(some)
+            is_whole = len(self._found) == self.count
+        if is_whole:
+            self._settle(lambda: [self._found[place] for place in range(self.count)])
 
     def fail(self, error: Exception) -> None:
-        if not self.abandoned:
-            self._settled(error)
+        self._settle(lambda: error)
+
+    def _settle(self, how: Callable[[], list[Translation] | Exception]) -> None:
+        with self._changing:
+            if self._is_settled or self.abandoned:
+                return
+            self._is_settled = True
+        self._settled(how())
 
     def is_like(self, other: Job) -> bool:
         """Whether sentences of both can be in one batch."""

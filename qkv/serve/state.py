@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ class State:
     def __init__(self, directory: Path | None) -> None:
         self._directory = directory
         self._last_usage: Any = None
+        # Who keeps it last has what is newest: a thread may still be at what was before.
+        self._keeping = threading.Lock()
         if directory is not None:
             try:
                 (directory / _GLOSSARIES).mkdir(parents=True, exist_ok=True)
@@ -37,14 +40,15 @@ class State:
 
     def keep_usage(self, usage: Any) -> None:
         """Where that fails it is told, and tried again the next time: nobody's request is the worse for it."""
-        if self._directory is None or usage == self._last_usage:
-            return
-        try:
-            _write(self._directory / _USAGE, usage)
-        except QkvError as error:
-            LOG.error("usage is not kept: %s", error)
-            return
-        self._last_usage = usage
+        with self._keeping:
+            if self._directory is None or usage == self._last_usage:
+                return
+            try:
+                _write(self._directory / _USAGE, usage)
+            except QkvError as error:
+                LOG.error("usage is not kept: %s", error)
+                return
+            self._last_usage = usage
 
     def glossaries(self) -> list[Any]:
         if self._directory is None:
