@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -19,7 +22,6 @@ from qkv.serve.families.google import Google
 from qkv.serve.families.inference import Inference
 from qkv.serve.families.libretranslate import LibreTranslate
 from qkv.serve.families.own import Own
-from qkv.serve.gate import Asgi, Gate, Message, Receive, Send
 from qkv.serve.keys import Keys
 from qkv.serve.metrics import Metrics
 from qkv.serve.reading import Buffers
@@ -27,6 +29,11 @@ from qkv.serve.refusals import Reason, Refusal
 from qkv.serve.settings import Settings
 from qkv.serve.state import State
 from qkv.serve.static import Static
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Message, Receive, Send], Awaitable[None]]
 
 _HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -76,7 +83,6 @@ def application(desk: Desk, documents: Documents, keys: Keys, state: State, sett
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
         )
-    middleware.append(Middleware(Gate, desk=desk, family=family))
     return Starlette(
         routes=[
             *shared,

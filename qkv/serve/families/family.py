@@ -84,18 +84,19 @@ class Family(ABC):
         status = self.statuses.get(refusal.reason, STATUS[refusal.reason])
         return JSONResponse(self.error(status, refusal), status, headers=refusal.headers)
 
-    def turned_away(self, refusal: Refusal, begun: float) -> Response:
-        """The answer to a request that nothing else is done for."""
-        response = self.refused(refusal)
-        self.front.metrics.answered(self.name, response.status_code, time.monotonic() - begun)
-        return response
-
     def endpoint(self, handle: Handle, *, public: bool = False, works: bool = False, files: bool = False) -> Endpoint:
-        """A handler that reads, asks for a key unless it is `public`, and gives up what it `works` at for nobody."""
+        """A handler that reads, asks for a key unless it is `public`, and gives up what it `works` at for nobody.
+
+        Whoever asks for work, or sends `files`, is turned away before anything is read where there is no room: ten may
+        be refused for each that is served, and what a refusal costs is taken from those who are. What such a client
+        still sends is passed over, and the connection kept.
+        """
 
         async def answer(request: Request) -> Response:
             begun = time.monotonic()
             try:
+                if works or files:
+                    self.desk.require_room()
                 response = await self._answered(request, handle, public=public, works=works, files=files)
             except Refusal as refusal:
                 response = self.refused(refusal)
