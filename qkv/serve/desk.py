@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import math
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence, Sized
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ from qkv.serve.settings import Settings
 _LONGEST_RETRY = 60
 _LEAST_LIKELY, _LIKELY = 0.01, 0.5
 """Confidences: a language below the first is not that of the text, one above the second is likelier than all others."""
+_TURN = 0.002
+"""Seconds that telling languages apart may take before others have their turn."""
 _SHARE = 4
 """Orders that fill all the room there is, however large they are: each order has its turn among the others, so that a
 large one makes others wait no longer than several small ones."""
@@ -62,14 +64,21 @@ class Desk:
     def ready(self) -> bool:
         return self.engine.alive and not self.stopping
 
-    def detect(self, text: str) -> list[Detected]:
-        """The languages that a text may be in, likeliest first."""
-        return self._detector.ranked(text)
+    async def detect(self, texts: Iterable[str]) -> list[list[Detected]]:
+        """For each text the languages that it may be in, likeliest first; others have their turn meanwhile."""
+        found = []
+        until = time.monotonic() + _TURN
+        for text in texts:
+            found.append(self._detector.ranked(text))
+            if time.monotonic() > until:
+                await asyncio.sleep(0)
+                until = time.monotonic() + _TURN
+        return found
 
     async def translate(self, order: Order) -> list[Answer]:
         """The texts of an order, translated; raises `Refusal` where that cannot be."""
         self.require_within_limits(order.texts)
-        detected = [self.source(order.source, order.target, text) for text in order.texts]
+        detected = await self._sources(order)
         by_source: dict[str, list[int]] = {}
         for number, one in enumerate(detected):
             by_source.setdefault(one.language, []).append(number)
@@ -89,7 +98,7 @@ class Desk:
         """One text, translated sentence by sentence, with what is known of the words."""
         self.require_within_limits(order.texts)
         (text,) = order.texts
-        detected = self.source(order.source, order.target, text)
+        (detected,) = await self._sources(order)
         target = self.languages.direction(detected.language, order.target).target
         told: dict[str, Any] = {"sentences": [], "after": text}
         with self._admitted(order):
@@ -105,8 +114,7 @@ class Desk:
     async def inspect(self, order: Order) -> str:
         """What is shown of one sentence while it is translated, as JSON."""
         self.require_within_limits(order.texts)
-        (text,) = order.texts
-        source = self.source(order.source, order.target, text).language
+        ((source, _),) = await self._sources(order)
         target = self.languages.direction(source, order.target).target
         if source == target:
             raise Refusal(
@@ -124,7 +132,7 @@ class Desk:
         """The greedy translation of one text as it grows; whoever stops listening stops it."""
         self.require_within_limits(order.texts)
         (text,) = order.texts
-        source = self.source(order.source, order.target, text).language
+        ((source, _),) = await self._sources(order)
         target = self.languages.direction(source, order.target).target
         settled = dataclasses.replace(order, source=source, target=target, streamed=True)
         with self._admitted(settled):
@@ -160,12 +168,21 @@ class Desk:
         if self._filled() >= self._room_for() or self._is_stuck():
             raise self._busy()
 
-    def source(self, source: str | None, target: str, text: str) -> Detected:
-        """The language of a text: what is said, or what it looks like."""
-        if source is not None:
-            return Detected(self.languages.direction(source, target).source, 1.0)
-        target = self.languages.target(target)
-        first, *others = (one for one in self.detect(text) if self.languages.reaches(one.language, target))
+    async def source(self, text: str, target: str) -> str:
+        """The language that a text looks like, of those that can be translated into the target."""
+        (found,) = await self._sources(Order([text], None, target))
+        return found.language
+
+    async def _sources(self, order: Order) -> list[Detected]:
+        """The language of each text: what is said, or what it looks like."""
+        if order.source is not None:
+            said = Detected(self.languages.direction(order.source, order.target).source, 1.0)
+            return [said] * len(order.texts)
+        target = self.languages.target(order.target)
+        return [self._likeliest(some, target) for some in await self.detect(order.texts)]
+
+    def _likeliest(self, detected: list[Detected], target: str) -> Detected:
+        first, *others = (one for one in detected if self.languages.reaches(one.language, target))
         if others and first.language == target and _LEAST_LIKELY < first.confidence < _LIKELY:
             # Whoever wants a translation has a text in another language, unless it is plain that it is not.
             return others[0]

@@ -179,7 +179,7 @@ class Documents:
 
     async def _translated(self, count: Count, sent: Sent, target: str, translate: Translate) -> bytes:
         async def translated(texts: list[str]) -> AsyncIterator[list[str]]:
-            source = sent.source or self._desk.source(None, target, "\n".join(texts)[:_DETECTED]).language
+            source = sent.source or await self._desk.source("\n".join(texts)[:_DETECTED], target)
             count.all_characters += sum(map(len, texts))
             for some in self._helpings(texts):
                 order = Order(some, source, target, "marks", glossary=sent.glossary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,6 +148,31 @@ def test_nobody_is_sure_of_a_text_in_none_of_the_languages(text: str) -> None:
 def test_a_word_that_is_in_any_language_is_taken_to_be_in_another_than_is_wanted() -> None:
     directions = [Direction("en", "de"), Direction("de", "en"), Direction("en", "fr"), Direction("fr", "en")]
     desk = Desk(Engine(Settings()), directions, Settings())
-    assert desk.source(None, "de", "World").language == desk.source(None, "fr", "World").language == "en"
-    assert desk.source(None, "en", "World").language == "de"
-    assert desk.source(None, "de", "Das ist ein schönes Haus.").language == "de"
+
+    def source(text: str, target: str) -> str:
+        return asyncio.run(desk.source(text, target))
+
+    assert source("World", "de") == source("World", "fr") == "en"
+    assert source("World", "en") == "de"
+    assert source("Das ist ein schönes Haus.", "de") == "de"
+
+
+def test_others_have_their_turn_while_languages_are_told_apart() -> None:
+    settings = Settings()
+    desk = Desk(Engine(settings), [Direction("en", "de")], settings)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def detect() -> list[str]:
+        waiting = asyncio.create_task(others())
+        found = await desk.detect(["The animal did not cross the street because it was too tired. " * 30] * 1000)
+        waiting.cancel()
+        return [likeliest.language for likeliest, *_ in found]
+
+    assert asyncio.run(detect()) == ["en"] * 1000
+    assert turns >= 5

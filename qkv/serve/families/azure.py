@@ -101,18 +101,18 @@ class Azure(Family):
     async def detect(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         entries = _entries(asked.document)
         self.desk.require_few_texts(entries)
-        told = []
-        for entry in entries:
-            found = self.desk.detect(_text(entry))[0]
-            told.append(
+        sources = self.desk.languages.sources
+        return JSONResponse(
+            [
                 {
                     "language": found.language,
                     "score": round(found.confidence, 4),
-                    "isTranslationSupported": found.language in self.desk.languages.sources,
+                    "isTranslationSupported": found.language in sources,
                     "isTransliterationSupported": False,
                 }
-            )
-        return JSONResponse(told)
+                for found, *_ in await self.desk.detect(map(_text, entries))
+            ]
+        )
 
     async def languages(self, asked: Asked, account: Account) -> Response:  # noqa: ARG002
         told = {}

@@ -67,7 +67,7 @@ class Google(Family):
         if not texts:
             raise _missing("q")
         self.desk.require_few_texts(texts)
-        found = [self.desk.detect(text)[0] for text in texts]
+        found = [likeliest for likeliest, *_ in await self.desk.detect(texts)]
         return JSONResponse(
             {
                 "data": {

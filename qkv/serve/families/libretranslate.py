@@ -105,7 +105,7 @@ class LibreTranslate(Family):
         texts = asked.texts("q")
         if not texts:
             raise _missing("q")
-        found = self.desk.detect("\n".join(texts)[: self.settings.request_characters])
+        (found,) = await self.desk.detect(["\n".join(texts)[: self.settings.request_characters]])
         likely = [one for one in found if one.confidence >= _LEAST] or found[:1]
         return JSONResponse(
             [{"confidence": round(100 * one.confidence, 1), "language": one.language} for one in likely]
