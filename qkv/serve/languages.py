@@ -6,28 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from qkv.serve.refusals import Refusal
-
-NAMES = {
-    "ar": ("Arabic", "العربية"), "bg": ("Bulgarian", "български"), "bn": ("Bengali", "বাংলা"),
-    "ca": ("Catalan", "català"), "cs": ("Czech", "čeština"), "cy": ("Welsh", "Cymraeg"), "da": ("Danish", "dansk"),
-    "de": ("German", "Deutsch"), "el": ("Greek", "Ελληνικά"), "en": ("English", "English"),
-    "eo": ("Esperanto", "Esperanto"), "es": ("Spanish", "español"), "et": ("Estonian", "eesti"),
-    "eu": ("Basque", "euskara"), "fa": ("Persian", "فارسی"), "fi": ("Finnish", "suomi"), "fr": ("French", "français"),
-    "ga": ("Irish", "Gaeilge"), "gl": ("Galician", "galego"), "he": ("Hebrew", "עברית"), "hi": ("Hindi", "हिन्दी"),
-    "hr": ("Croatian", "hrvatski"), "hu": ("Hungarian", "magyar"), "id": ("Indonesian", "Indonesia"),
-    "is": ("Icelandic", "íslenska"), "it": ("Italian", "italiano"), "ja": ("Japanese", "日本語"),
-    "ko": ("Korean", "한국어"), "lt": ("Lithuanian", "lietuvių"), "lv": ("Latvian", "latviešu"),
-    "mk": ("Macedonian", "македонски"), "ms": ("Malay", "Melayu"), "mt": ("Maltese", "Malti"),
-    "nb": ("Norwegian Bokmål", "norsk bokmål"), "nl": ("Dutch", "Nederlands"), "pl": ("Polish", "polski"),
-    "pt": ("Portuguese", "português"), "ro": ("Romanian", "română"), "ru": ("Russian", "русский"),
-    "sk": ("Slovak", "slovenčina"), "sl": ("Slovenian", "slovenščina"), "sq": ("Albanian", "shqip"),
-    "sr": ("Serbian", "српски"), "sv": ("Swedish", "svenska"), "th": ("Thai", "ไทย"), "tr": ("Turkish", "Türkçe"),
-    "uk": ("Ukrainian", "українська"), "ur": ("Urdu", "اردو"), "vi": ("Vietnamese", "Tiếng Việt"),
-    "zh": ("Chinese", "中文"),
-}  # fmt: skip
-"""What a language is called, in English and by itself."""
-
-_RIGHT_TO_LEFT = {"ar", "fa", "he", "ur"}
+from qkv.text.languages import NAMES, OWN_NAMES, RIGHT_TO_LEFT
 
 
 class Direction(NamedTuple):
@@ -50,9 +29,9 @@ class Language(NamedTuple):
 def language(code: str) -> Language:
     """What is known of a language; one that is not in the table is called by its code."""
     base, _, region = code.partition("-")
-    names = NAMES.get(base, (base, base))
+    names = NAMES.get(base, base), OWN_NAMES.get(base, base)
     name, own_name = (f"{one} ({region})" if region else one for one in names)
-    return Language(code, name, own_name, base in _RIGHT_TO_LEFT)
+    return Language(code, name, own_name, base in RIGHT_TO_LEFT)
 
 
 class Languages:

@@ -3,31 +3,57 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from qkv.errors import ConfigError
 
 _TABLE = """
-af afr Afrikaans; am amh Amharic; ar ara Arabic; az aze Azerbaijani; be bel Belarusian; bg bul Bulgarian;
-bn ben Bengali; bs bos Bosnian; ca cat Catalan; cs ces cze Czech; cy cym wel Welsh; da dan Danish;
-de deu ger German; el ell gre Greek; en eng English; eo epo Esperanto; es spa Spanish; et est Estonian;
-eu eus baq Basque; fa fas per Persian; fi fin Finnish; fr fra fre French; ga gle Irish; gl glg Galician;
-gu guj Gujarati; he heb Hebrew; hi hin Hindi; hr hrv Croatian; hu hun Hungarian; hy hye arm Armenian;
-id ind Indonesian; is isl ice Icelandic; it ita Italian; ja jpn Japanese; ka kat geo Georgian; kk kaz Kazakh;
-km khm Khmer; kn kan Kannada; ko kor Korean; la lat Latin; lb ltz Luxembourgish; lt lit Lithuanian;
-lv lav Latvian; mk mkd mac Macedonian; ml mal Malayalam; mn mon Mongolian; mr mar Marathi; ms msa may Malay;
-mt mlt Maltese; my mya bur Burmese; nb nob Bokmål; ne nep Nepali; nl nld dut Dutch; nn nno Nynorsk;
-no nor Norwegian; pa pan Punjabi; pl pol Polish; pt por Portuguese; ro ron rum Romanian; ru rus Russian;
-sk slk slo Slovak; sl slv Slovenian; sq sqi alb Albanian; sr srp Serbian; sv swe Swedish; sw swa Swahili;
-ta tam Tamil; te tel Telugu; th tha Thai; tr tur Turkish; uk ukr Ukrainian; ur urd Urdu; uz uzb Uzbek;
-vi vie Vietnamese; zh zho chi Chinese
+af afr = Afrikaans = Afrikaans; am amh = Amharic = አማርኛ; ar ara = Arabic = العربية; az aze = Azerbaijani = azərbaycan;
+be bel = Belarusian = беларуская; bg bul = Bulgarian = български; bn ben = Bengali = বাংলা;
+bs bos = Bosnian = bosanski; ca cat = Catalan = català; cs ces cze = Czech = čeština; cy cym wel = Welsh = Cymraeg;
+da dan = Danish = dansk; de deu ger = German = Deutsch; el ell gre = Greek = Ελληνικά; en eng = English = English;
+eo epo = Esperanto = Esperanto; es spa = Spanish = español; et est = Estonian = eesti; eu eus baq = Basque = euskara;
+fa fas per = Persian = فارسی; fi fin = Finnish = suomi; fr fra fre = French = français; ga gle = Irish = Gaeilge;
+gl glg = Galician = galego; gu guj = Gujarati = ગુજરાતી; he heb = Hebrew = עברית; hi hin = Hindi = हिन्दी;
+hr hrv = Croatian = hrvatski; hu hun = Hungarian = magyar; hy hye arm = Armenian = հայերեն;
+id ind = Indonesian = Indonesia; is isl ice = Icelandic = íslenska; it ita = Italian = italiano;
+ja jpn = Japanese = 日本語; ka kat geo = Georgian = ქართული; kk kaz = Kazakh = қазақ тілі; km khm = Khmer = ខ្មែរ;
+kn kan = Kannada = ಕನ್ನಡ; ko kor = Korean = 한국어; la lat = Latin = Latina; lb ltz = Luxembourgish = Lëtzebuergesch;
+lt lit = Lithuanian = lietuvių; lv lav = Latvian = latviešu; mk mkd mac = Macedonian = македонски;
+ml mal = Malayalam = മലയാളം; mn mon = Mongolian = монгол; mr mar = Marathi = मराठी; ms msa may = Malay = Melayu;
+mt mlt = Maltese = Malti; my mya bur = Burmese = မြန်မာ; nb nob bokmål = Norwegian Bokmål = norsk bokmål;
+ne nep = Nepali = नेपाली; nl nld dut = Dutch = Nederlands; nn nno nynorsk = Norwegian Nynorsk = norsk nynorsk;
+no nor = Norwegian = norsk; pa pan = Punjabi = ਪੰਜਾਬੀ; pl pol = Polish = polski; pt por = Portuguese = português;
+ro ron rum = Romanian = română; ru rus = Russian = русский; sk slk slo = Slovak = slovenčina;
+sl slv = Slovenian = slovenščina; sq sqi alb = Albanian = shqip; sr srp = Serbian = српски;
+sv swe = Swedish = svenska; sw swa = Swahili = Kiswahili; ta tam = Tamil = தமிழ்; te tel = Telugu = తెలుగు;
+th tha = Thai = ไทย; tr tur = Turkish = Türkçe; uk ukr = Ukrainian = українська; ur urd = Urdu = اردو;
+uz uzb = Uzbek = o‘zbek; vi vie = Vietnamese = Tiếng Việt; zh zho chi = Chinese = 中文
 """
-_ROWS = [row.split() for row in _TABLE.replace("\n", " ").split(";")]
-NAMES = {row[0]: row[-1] for row in _ROWS}
+"""For each language its codes, the one that is used first, what it is called in English, and what it calls itself."""
+
+
+class _Row(NamedTuple):
+    codes: list[str]
+    name: str
+    own_name: str
+
+
+def _rows() -> Iterator[_Row]:
+    for row in _TABLE.replace("\n", " ").split(";"):
+        codes, name, own_name = (part.strip() for part in row.split("="))
+        yield _Row(codes.split(), name, own_name)
+
+
+NAMES = {row.codes[0]: row.name for row in _rows()}
 """The languages that are known by more than the code a user gave; any other code is as good a name."""
-_CODES = {word.lower(): row[0] for row in _ROWS for word in row}
+OWN_NAMES = {row.codes[0]: row.own_name for row in _rows()}
+"""What they call themselves."""
+RIGHT_TO_LEFT = {"ar", "fa", "he", "ur"}
+"""Those of them that are written so."""
+_CODES = {word.lower(): row.codes[0] for row in _rows() for word in (*row.codes, row.name)}
 
 _CODE = re.compile(r"[a-z][a-z0-9]*(_[A-Z0-9][A-Za-z0-9]*)*")
 _ENDINGS = re.compile(r"\.(gz|xz|tsv|txt)$")

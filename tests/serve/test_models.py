@@ -17,6 +17,7 @@ from qkv.serve.engine import Engine
 from qkv.serve.languages import Direction, Languages, language
 from qkv.serve.models import load
 from qkv.serve.settings import Settings
+from qkv.text.languages import NAMES, OWN_NAMES
 from tests.serve.served import Served, running
 from tests.toy import Command
 
@@ -127,6 +128,15 @@ def test_codes_are_found_however_they_are_written() -> None:
     for code in ("pt", "PT-BR", "pt_br", "pt-PT"):
         assert languages.target(code) == "pt-BR"
     assert language("xx") == ("xx", "xx", "xx", False)
+
+
+def test_a_server_calls_languages_what_everybody_else_does() -> None:
+    for code, name in NAMES.items():
+        assert language(code)[:3] == (code, name, OWN_NAMES[code])
+        assert OWN_NAMES[code] != code
+    assert language("nb") == ("nb", "Norwegian Bokmål", "norsk bokmål", False)
+    assert language("no-NO") == ("no-NO", "Norwegian (NO)", "norsk (NO)", False)
+    assert language("ur").right_to_left
 
 
 def test_a_language_that_nobody_can_tell_is_the_last_guess() -> None:

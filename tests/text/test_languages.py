@@ -56,3 +56,4 @@ def test_names_of_files_tell_languages_only_where_they_are_languages() -> None:
 
 def test_every_language_of_the_table_has_one_row() -> None:
     assert all(language(code) == code and language(name) == code for code, name in NAMES.items())
+    assert language("Bokmål") == language("nob") == language("norwegian bokmål") == "nb"
