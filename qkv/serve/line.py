@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import os
 import select
@@ -19,6 +20,8 @@ from typing import Any, NamedTuple
 Message = dict[str, Any]
 
 _LENGTH = struct.Struct("<I")
+_PARENT_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of prctl(2)."""
 
 
 class Line:
@@ -56,7 +59,10 @@ class Line:
 
 
 def own_line() -> Line:
-    """The line of this process, which was started by `start`."""
+    """The line of this process, which was started by `start` and does not outlive who started it."""
+    if sys.platform == "linux":
+        # Whoever is busy does not hear that the other end has closed; the kernel does.
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     # When to end is said by the other process, which closes the socket; a terminal sends signals to both.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -54,7 +54,7 @@ class Settings:
         "SECONDS",
     )
     file_timeout: float = _setting(
-        60.0, "seconds of a core that taking a file apart may take, and putting it together", "SECONDS"
+        30.0, "seconds of a core that taking a file apart may take, and putting it together", "SECONDS"
     )
     deadline: float = _setting(30.0, "seconds until a request is given up", "SECONDS")
     header_timeout: float = _setting(10.0, "seconds a client may take for the head of a request", "SECONDS")

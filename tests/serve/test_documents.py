@@ -192,7 +192,26 @@ def test_a_server_stops_in_time_whatever_a_file_does_and_says_what_is_lost(expor
         served.process.send_signal(signal.SIGTERM)
         assert served.process.wait(20) == 143
         assert "stopped; given up: 2 files" in served.log.read_text()
-        assert not Path(f"/proc/{clerk}").exists()
+        assert not is_there(clerk)
+
+
+def test_processes_end_with_a_server_that_is_killed_whatever_they_do(exported: Path) -> None:
+    with serving(exported) as served:
+        assert send(served, "/translate_file", "a.txt", b"basa koti", source="en", target="fr").status == 200
+        processes = [served.worker, *clerks(served)]
+        assert len(processes) == 2
+        for one in processes:
+            os.kill(one, signal.SIGSTOP)
+        served.process.kill()
+        assert eventually(lambda: not any(is_there(one) for one in processes))
+
+
+def is_there(process: int) -> bool:
+    """Whether a process has not ended, or only nobody has asked how."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def test_a_server_says_how_many_requests_it_did_not_answer(exported: Path) -> None:
