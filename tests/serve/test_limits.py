@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from qkv.serve import limits
 from tests.serve.served import Served
 
 INFER = "/v2/models/en-fr/infer"
@@ -80,3 +82,10 @@ def test_as_much_as_there_may_be_is_taken(served: Served) -> None:
     much = {"glossary": {f"{term:a>50}": "b" * 200 for term in range(1000)}, "prefix": "omir " * 20}
     assert served.post("/explain", EXPLAIN | much).status == 200
     assert served.post("/v2/translate", DEEPL | {"ignore_tags": [str(name) for name in range(200)]}).status == 200
+
+
+def test_the_guide_tells_every_limit() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    told = guide[guide.index("## Limits") : guide.index("## Settings")]
+    numbers = {name: value for name, value in vars(limits).items() if isinstance(value, int)}
+    assert numbers and [name for name, value in numbers.items() if f"{value:,}" not in told] == []
