@@ -25,7 +25,8 @@ def test_who_says_no_more_and_waits_is_answered(served: Served, sent: bytes, tra
         got = answered(connection)
     assert got.count(b"asab") == translations
     assert got.count(b"HTTP/1.1 200 OK") == sent.count(b"HTTP/1.1")
-    assert got.count(b"connection: close") == 1
+    # What has begun to grow before the client said no more is closed without a word.
+    assert got.count(b"connection: close") == 1 or (sent == STREAM and got.endswith(b"\r\n0\r\n\r\n"))
 
 
 def test_clients_pass_over_the_question_whether_they_are_there(served: Served) -> None:

@@ -67,7 +67,7 @@ def test_who_is_refused_is_not_read_first_and_keeps_the_connection(exported: Pat
                 assert refused.recv(13) == b"HTTP/1.1 429 "
                 refused.sendall(b"12345GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
                 assert b"HTTP/1.1 200 OK" in answered(refused)
-        assert served.get("/metrics").body.count(b'status="429"}') == 3
+        assert served.get("/metrics").body.count(b'status="429"}') == 4
 
 
 def test_the_speed_that_counts_falls_soon_and_only_where_there_is_enough_to_do() -> None:
