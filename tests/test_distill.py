@@ -326,9 +326,14 @@ def test_wrong_input_is_told(command: Command, toy_run: Path, toy_data: Path, tm
     assert "not a directory" in refused(toy_run, "--output", tmp_path / "file")
 
 
-def test_a_teacher_whose_data_lies_elsewhere_is_told_to_name_it(toy_data: Path, tmp_path: Path) -> None:
-    train_prepared(toy_data, tmp_path / "teacher", QUICK)
+def test_a_teacher_whose_data_has_gone_is_told_to_name_it(
+    toy_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(toy_data, tmp_path / "data")
+    train_prepared(tmp_path / "data", tmp_path / "teacher", QUICK)
+    shutil.rmtree(tmp_path / "data")
     assert main(["distill", str(tmp_path / "teacher"), "--output", str(tmp_path / "student")]) == 2
+    assert f"learned from is not at {tmp_path / 'data'}; name its directory with --data" in capsys.readouterr().err
 
 
 def test_a_teacher_that_still_learns_is_refused(toy_data: Path, tmp_path: Path) -> None:
