@@ -42,7 +42,9 @@ def checkout(tmp_path: Path) -> Path:
 
 def made(checkout: Path, *arguments: str, **environment: str) -> list[str]:
     """What the translator was given: two options with their values, then lines of text."""
-    outside = {name: value for name, value in os.environ.items() if name not in {"TEXT", "FROM", "TO", "MAKEFLAGS"}}
+    # This may itself have been started by make, which would be spoken to as a part of that.
+    asked = {"TEXT", "FROM", "TO", "MFLAGS"}
+    outside = {name: value for name, value in os.environ.items() if name not in asked and not name.startswith("MAKE")}
     ran = subprocess.run(
         ["make", "translate", *arguments], cwd=checkout, env=outside | environment, capture_output=True, text=True
     )
