@@ -36,7 +36,7 @@ from qkv.fetch.corpora import CORPORA
 from qkv.progress import tell
 from qkv.recipes import RECIPES, recipe
 from qkv.reproduce.experiments import EXPERIMENTS
-from qkv.storage import require_utf8
+from qkv.storage import require_run, require_utf8
 
 _EXTRAS = {
     "torch": "train", "safetensors": "train", "sacrebleu": "train", "sacremoses": "train", "matplotlib": "plot",
@@ -284,6 +284,7 @@ def _add_distill(commands: _Commands[_Parser]) -> None:
 
 
 def _distill(options: argparse.Namespace) -> int:
+    require_run(options.directory)
     from qkv.distill import Distilling, data_of, distill
 
     options.data = data_of(options.directory, options.data)
@@ -337,6 +338,7 @@ def _add_average(commands: _Commands[_Parser]) -> None:
 
 
 def _average(options: argparse.Namespace) -> None:
+    require_run(options.directory)
     from qkv.checkpoint import RunDirectory
 
     steps = RunDirectory.open(options.directory).average_last(options.last)

@@ -475,6 +475,8 @@ def test_a_package_that_is_not_installed_is_told(
         ["translate", "."],
         ["pack", "nowhere", "--output", "x"],
         ["export", ".", "--output", "x"],
+        ["average", "nowhere"],
+        ["distill", ".", "--output", "x"],
     ],
 )
 def test_who_has_no_torch_hears_of_a_wrong_name_first(tmp_path: Path, arguments: list[str]) -> None:
