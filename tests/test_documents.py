@@ -22,7 +22,7 @@ _CODE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _MODULE = re.compile(r"python3? -m ((?:bench|tests)[\w.]*)")
 _SPOKEN = re.compile(r"`qkv ([^`]+)`")
-_BEHIND = {"|", "<", ">", ">>", "2>", "&&", ";", "&"}
+_BEHIND = {"|", "<", "<<<", ">", ">>", "2>", "&&", ";", "&"}
 """What ends the arguments of a command."""
 
 
