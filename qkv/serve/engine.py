@@ -165,7 +165,7 @@ class Engine:
     def _leave(self) -> None:
         self._silent_since = None
         if self._worker is not None:
-            self._worker.end(patience=0.5)
+            self._worker.end(within=0.5)
             self._worker = None
 
 

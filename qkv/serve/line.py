@@ -91,11 +91,11 @@ class Started(NamedTuple):
     def send(self, message: Message) -> None:
         self.writer.write(packed(message))
 
-    def end(self, *, patience: float = 0.0) -> int:
+    def end(self, *, within: float = 0.0) -> int:
         """Ends the process, which may do so by itself in so many seconds, and tells how it ended."""
         self.writer.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(patience)
+            self.process.wait(within)
         self.process.kill()
         return self.process.wait()
 
