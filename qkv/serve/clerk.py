@@ -6,14 +6,18 @@ translations over its line, and has so many seconds of a core for each stretch o
 
 from __future__ import annotations
 
+import resource
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.files import translate_file
 from qkv.serve.line import Line, Message, own_line
 
+_MEMORY = 1 << 30
+"""Bytes that reading a file may take; of what is packed, a small one may hold much."""
 _AT_ONCE = 1 << 16
 """Characters that are sent together: whoever reads them has others to answer, too."""
 
@@ -46,6 +50,8 @@ class Clerk:
             made = translate_file(data, asked["name"], translate, source=asked["source"], target=asked["target"])
         except QkvError as error:
             return {"refused": str(error)}, b""
+        except MemoryError:
+            return {"refused": f"{asked['name']} takes too much memory to read; split it"}, b""
         return {"made": len(made)}, made
 
     def _translated(self, texts: list[str]) -> list[str]:
@@ -66,6 +72,13 @@ def _limit(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
+def _limit_memory() -> None:
+    """From here on, what takes more raises a MemoryError; libraries have reserved some already, more than they use."""
+    if sys.platform == "linux":
+        reserved = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (reserved + _MEMORY, reserved + _MEMORY))
+
+
 def _helpings(texts: list[str]) -> Iterator[list[str]]:
     some: list[str] = []
     characters = 0
@@ -80,4 +93,5 @@ def _helpings(texts: list[str]) -> Iterator[list[str]]:
 
 
 if __name__ == "__main__":
+    _limit_memory()
     Clerk(own_line()).work()

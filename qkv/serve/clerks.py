@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -38,12 +39,14 @@ class Clerks:
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._all: set[Started] = set()
         self._free: Started | None = None
+        self._ending: set[asyncio.Future[int]] = set()
 
     async def translate(self, sheet: Sheet, translate: Translate) -> bytes:
         """The file with its texts translated; raises `Refusal` where it cannot be read, or not in time."""
         async with self._places:
             clerk, self._free = self._free, None
-            if clerk is None:
+            if clerk is None or clerk.process.poll() is not None:
+                self._all.discard(clerk)
                 clerk = await start(_MODULE)
                 self._all.add(clerk)
             try:
@@ -58,8 +61,11 @@ class Clerks:
 
     def close(self) -> None:
         """Ends all of them, whatever they are doing."""
-        for clerk in [*self._all]:
+        clerks = [*self._all]
+        for clerk in clerks:
             self._end(clerk)
+        for clerk in clerks:
+            clerk.process.wait()
 
     async def _made(self, clerk: Started, sheet: Sheet, translate: Translate) -> bytes | str:
         """The file, or why it cannot be read."""
@@ -71,17 +77,20 @@ class Clerks:
             if "refused" in message:
                 return str(message["refused"])
             if "made" in message:
-                return await clerk.reader.readexactly(message["made"])
+                with contextlib.suppress(asyncio.IncompleteReadError):
+                    return await clerk.reader.readexactly(message["made"])
+                break
             texts += message.get("texts", [])
             if "asked" in message:
                 async for some in translate(texts):
                     clerk.send({"answers": some})
                 texts = []
-        raise self._lost(clerk)
+        raise await self._lost(clerk)
 
-    def _lost(self, clerk: Started) -> Refusal:
+    async def _lost(self, clerk: Started) -> Refusal:
         """What is told of a file that was the end of a process."""
-        if self._end(clerk) == -signal.SIGPROF:
+        # It has ended already: what it has closed is closed by the kernel, before it tells why.
+        if await clerk.killed() == -signal.SIGPROF:
             message = f"Invalid request: this file takes more than {self._seconds:g} seconds to read; split it"
             return Refusal("too_much", message, parameter="file")
         LOG.error("a process that reads files died")
@@ -94,8 +103,11 @@ class Clerks:
         else:
             self._end(clerk)
 
-    def _end(self, clerk: Started) -> int:
+    def _end(self, clerk: Started) -> None:
         self._all.discard(clerk)
         if self._free is clerk:
             self._free = None
-        return clerk.end()
+        clerk.kill()
+        waiting = asyncio.ensure_future(clerk.killed())
+        self._ending.add(waiting)
+        waiting.add_done_callback(self._ending.discard)

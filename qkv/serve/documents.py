@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -29,6 +30,8 @@ _LONGEST_NAME = 120
 _ATTEMPTS = 20
 _DETECTED = 5000
 """Characters by which the language of a file is found out."""
+_HELPING = 10_000
+"""Characters of a file that are asked for together: seconds of work, so that large files share a slow engine."""
 _BESIDES = 4096
 """Bytes that a file costs besides its own, also where nothing came of it."""
 
@@ -189,14 +192,15 @@ class Documents:
         return await self._clerks.translate(Sheet(sent.name, sent.data, sent.source, target), translated)
 
     def _helpings(self, texts: list[str]) -> Iterator[list[str]]:
-        """The texts of a file, as many at a time as a request may have."""
+        """The texts of a file, some at a time, and never more than a request may have."""
         settings = self._desk.settings
+        most_characters = min(_HELPING, settings.request_characters)
         some: list[str] = []
         characters = tokens = 0
         for text in texts:
             characters, tokens = characters + len(text), tokens + size(text)
             full = len(some) == settings.request_texts
-            if some and (full or characters > settings.request_characters or tokens > settings.request_tokens):
+            if some and (full or characters > most_characters or tokens > settings.request_tokens):
                 yield some
                 some, characters, tokens = [], len(text), size(text)
             some.append(text)
@@ -213,11 +217,18 @@ class Documents:
 
 
 async def _patiently(translate: Translate, order: Order) -> list[Answer]:
-    """Translates a part of a file; where others are before it, it waits, for the rest is done already."""
+    """Translates a part of a file; where others are before it, it waits, for the rest is done already.
+
+    Where so much takes too long, it is asked for in halves.
+    """
     for _ in range(_ATTEMPTS):
         try:
             return await translate(order)
         except Refusal as refusal:
+            if refusal.reason == "late" and len(order.texts) > 1:
+                middle = len(order.texts) // 2
+                halves = (dataclasses.replace(order, texts=one) for one in (order.texts[:middle], order.texts[middle:]))
+                return [answer for half in halves for answer in await _patiently(translate, half)]
             if refusal.reason not in ("busy", "away"):
                 raise
             await asyncio.sleep(refusal.retry_after or 1)

@@ -91,6 +91,15 @@ class Started(NamedTuple):
     def send(self, message: Message) -> None:
         self.writer.write(packed(message))
 
+    def kill(self) -> None:
+        """Ends the process, whatever it is at; `killed` waits until nothing is left of it."""
+        self.writer.close()
+        self.process.kill()
+
+    async def killed(self) -> int:
+        """How it ended; others have their turn while the kernel takes its memory back."""
+        return await asyncio.to_thread(self.process.wait)
+
     def end(self, *, within: float = 0.0) -> int:
         """Ends the process, which may do so by itself in so many seconds, and tells how it ended."""
         self.writer.close()
@@ -106,7 +115,14 @@ async def start(module: str) -> Started:
     with theirs:
         command = [sys.executable, "-m", module, str(theirs.fileno())]
         process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-    return Started(process, *await asyncio.open_connection(sock=ours))
+    try:
+        return Started(process, *await asyncio.open_connection(sock=ours))
+    except BaseException:
+        # Whoever wanted it has left meanwhile, and nobody would know of it.
+        ours.close()
+        process.kill()
+        process.wait()
+        raise
 
 
 def packed(message: Message) -> bytes:

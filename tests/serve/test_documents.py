@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import json
 import os
 import signal
+import socket
+import subprocess
+import sys
 import time
 import tracemalloc
 import zipfile
@@ -15,11 +19,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from qkv.serve.documents import Document, Documents, Sent
+from qkv.serve import clerk as clerk_module
+from qkv.serve.clerk import Clerk
+from qkv.serve.documents import Document, Documents, Sent, _patiently
+from qkv.serve.line import Line
 from qkv.serve.orders import Answer, Order
 from qkv.serve.refusals import Refusal
 from qkv.serve.settings import Settings
-from tests.serve.served import Got, Served, connected, eventually, posted, send, serving
+from tests.serve.served import Got, Served, answered, connected, eventually, posted, send, serving
 
 PAGE = b'<html lang="en"><p class="a">basa <b>koti</b></p><script>basa</script>'
 
@@ -222,6 +229,51 @@ def test_a_server_says_how_many_requests_it_did_not_answer(exported: Path) -> No
         assert eventually(lambda: served.metric("orders") == 1)
         assert served.stop() == 143
         assert "stopped; given up: 1 requests" in served.log.read_text()
+        assert "Traceback" not in served.log.read_text()
+        # In the words of its protocol, so that a client knows when to ask again.
+        head, _, body = answered(connection).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ") and b"retry-after: 5" in head.lower()
+        assert json.loads(body) == {"error": "The server is stopping; ask again."}
+
+
+def test_whoever_reads_files_and_died_meanwhile_is_begun_anew(exported: Path) -> None:
+    with serving(exported) as served:
+        for _ in range(2):
+            assert send(served, "/translate_file", "a.txt", b"basa koti", source="en", target="fr").status == 200
+            (clerk,) = clerks(served)
+            os.kill(clerk, signal.SIGKILL)
+            assert eventually(lambda: not is_there(clerk))  # noqa: B023
+
+
+def test_a_file_that_takes_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = "from qkv.serve import clerk; clerk._limit_memory(); bytearray(2 * clerk._MEMORY)"
+    ran = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True)
+    assert ran.stderr.endswith("MemoryError\n")
+
+    def too_much(*_: object, **__: object) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(clerk_module, "translate_file", too_much)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        asked = {"name": "a.docx", "seconds": 1.0, "source": "en", "target": "fr"}
+        told, made = Clerk(Line(ours))._made(b"", asked)
+    assert (told, made) == ({"refused": "a.docx takes too much memory to read; split it"}, b"")
+
+
+def test_a_part_of_a_file_that_takes_too_long_is_asked_for_in_halves() -> None:
+    asked: list[int] = []
+
+    async def translate(order: Order) -> list[Answer]:
+        asked.append(len(order.texts))
+        if len(order.texts) > 2:
+            raise Refusal("late", "It took longer than 30 seconds.")
+        return [Answer(text[::-1], (), "en", 1.0) for text in order.texts]
+
+    texts = ["ab", "cd", "ef", "gh", "ij"]
+    found = asyncio.run(_patiently(translate, Order(texts, "en", "fr")))
+    assert [one.text for one in found] == [text[::-1] for text in texts]
+    assert asked == [5, 2, 3, 1, 2]
 
 
 class Languages:

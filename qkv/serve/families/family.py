@@ -100,6 +100,11 @@ class Family(ABC):
                 response = await self._answered(request, handle, public=public, works=works, files=files)
             except Refusal as refusal:
                 response = self.refused(refusal)
+            except asyncio.CancelledError:
+                if not self.desk.stopping:
+                    raise
+                # Its time to stop is over, and nobody will finish this.
+                response = self.refused(Refusal("away", "The server is stopping; ask again.", retry_after=5))
             except Exception:  # noqa: BLE001 - a client is told in its own protocol whatever went wrong
                 LOG.exception("%s %s failed", request.method, request.url.path)
                 response = self.refused(Refusal("failed", "The server failed; this is a fault of its own."))
