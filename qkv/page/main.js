@@ -270,6 +270,8 @@ async function begin() {
   drawTheme(read("theme", "system"));
   setKey(read("key", ""));
   listen();
+  // Before anything is waited for: whoever opens another tab meanwhile stays there.
+  if (shared()?.inside) openTab("inside");
   const [known, settings] = await untilThere(() => Promise.all([get("/languages"), get("/frontend/settings")]));
   names = Object.fromEntries(known.flatMap(({ code, name }) => [[code, name]]));
   const spoken = new Intl.DisplayNames(["en"], { type: "language", fallback: "code" });
@@ -284,7 +286,6 @@ async function begin() {
   const asked = shared() ?? read("languages", {});
   // Where there is one language to choose, nothing needs to be found out.
   const possible = choosePair(asked.source ?? (known.length === 1 ? known[0].code : "auto"), asked.target);
-  openTab(asked.inside ? "inside" : "wordings");
   glossary.draw();
   // What somebody typed while the page was coming is not lost.
   source.value ||= asked.q ?? "";

@@ -185,6 +185,19 @@ def test_other_words_and_files_are_asked_for_again_as_well(page: Page, tmp_path:
     expect(page.get_by_role("link", name="Download")).to_be_visible()
 
 
+def test_whoever_opens_a_tab_before_all_has_come_stays_there(page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/languages", lambda route: held.append(route))
+    page.reload()
+    page.get_by_role("tab", name="History").click()
+    page.get_by_label("Text to translate").fill("basa koti")
+    while not held:
+        page.wait_for_timeout(10)
+    held.pop().continue_()
+    expect(page.locator("#target .word")).to_have_text(["itok", "asab"])
+    expect(page.get_by_role("tabpanel", name="History")).to_be_visible()
+
+
 def test_where_there_is_no_inspector_the_page_says_so(page: Page) -> None:
     page.route("**/page/inspector/**", lambda route: route.fulfill(status=404, body="{}"))
     page.get_by_label("Text to translate").fill("basa koti")
