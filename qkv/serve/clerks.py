@@ -89,7 +89,7 @@ class Clerks:
 
     async def _lost(self, clerk: Started) -> Refusal:
         """What is told of a file that was the end of a process."""
-        # It has ended already: what it has closed is closed by the kernel, before it tells why.
+        # The kernel closes its end of the line first, and tells a moment later how it ended.
         if await clerk.killed() == -signal.SIGPROF:
             message = f"Invalid request: this file takes more than {self._seconds:g} seconds to read; split it"
             return Refusal("too_much", message, parameter="file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -12,11 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
+
+_T = TypeVar("_T")
 
 
 class Got(NamedTuple):
@@ -140,6 +143,22 @@ def eventually(true: Callable[[], bool], seconds: float = 20.0) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+async def with_turns(work: Awaitable[_T]) -> tuple[_T, int]:
+    """What comes of some work, and how often others had their turn meanwhile."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    waiting = asyncio.create_task(others())
+    found = await work
+    waiting.cancel()
+    return found, turns
 
 
 def connected(served: Served) -> socket.socket:

@@ -18,7 +18,7 @@ from qkv.serve.languages import Direction, Languages, language
 from qkv.serve.models import load
 from qkv.serve.settings import Settings
 from qkv.text.languages import NAMES, OWN_NAMES
-from tests.serve.served import Served, running
+from tests.serve.served import Served, running, with_turns
 from tests.toy import Command
 
 
@@ -170,19 +170,7 @@ def test_a_word_that_is_in_any_language_is_taken_to_be_in_another_than_is_wanted
 def test_others_have_their_turn_while_languages_are_told_apart() -> None:
     settings = Settings()
     desk = Desk(Engine(settings), [Direction("en", "de")], settings)
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async def detect() -> list[str]:
-        waiting = asyncio.create_task(others())
-        found = await desk.detect(["The animal did not cross the street because it was too tired. " * 30] * 1000)
-        waiting.cancel()
-        return [likeliest.language for likeliest, *_ in found]
-
-    assert asyncio.run(detect()) == ["en"] * 1000
+    texts = ["The animal did not cross the street because it was too tired. " * 30] * 1000
+    found, turns = asyncio.run(with_turns(desk.detect(texts)))
+    assert [likeliest.language for likeliest, *_ in found] == ["en"] * 1000
     assert turns >= 5

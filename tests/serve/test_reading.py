@@ -8,7 +8,8 @@ import tempfile
 import pytest
 from starlette.requests import Request
 
-from qkv.serve.reading import Asked, understood
+from qkv.serve.reading import understood
+from tests.serve.served import with_turns
 
 KIND = b"multipart/form-data; boundary=xyz"
 FORM = b'--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n%b\r\n--xyz--\r\n'
@@ -26,19 +27,6 @@ def test_no_file_is_written_to_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_others_have_their_turn_while_a_large_file_is_read() -> None:
     content = b"\r\n" * (2 << 20)
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async def read() -> Asked:
-        waiting = asyncio.create_task(others())
-        asked = await understood(REQUEST, FORM % content)
-        waiting.cancel()
-        return asked
-
-    assert asyncio.run(read()).file() == ("a.txt", content)
+    asked, turns = asyncio.run(with_turns(understood(REQUEST, FORM % content)))
+    assert asked.file() == ("a.txt", content)
     assert turns >= 60
