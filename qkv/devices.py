@@ -78,9 +78,26 @@ class Captured:
             # The graph keeps memory of its own: what the first calls have left over is not needed any more.
             torch.cuda.empty_cache()
             # Meanwhile another thread may ask for memory, for the next batches: that is none of the graph's.
-            with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
+            capturing = torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local")
+            with nothing_collected(), capturing:
                 self._work()
         self._graph.replay()
+
+
+@contextmanager
+def nothing_collected() -> Iterator[None]:
+    """What nobody knows of any more is gone before, and what comes to that meanwhile stays until after.
+
+    An older graph that is taken away in the middle of a capture ends the capture with an error, and so does a kernel.
+    """
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def free_memory(device: torch.device) -> int:

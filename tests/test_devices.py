@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
 import torch
 
 from qkv import devices
-from qkv.devices import choose_device, choose_kernels, choose_precision, free_memory
+from qkv.devices import choose_device, choose_kernels, choose_precision, free_memory, nothing_collected
 from qkv.errors import ConfigError
 from tests.forked import run
 
@@ -107,3 +109,29 @@ def test_a_limit_of_the_process_is_a_limit_of_its_memory(tmp_path: Path, limit: 
     """As `ulimit -v` sets it."""
     assert run(tell_free_memory, limit, told=tmp_path / "told") == 0
     assert 0 < int((tmp_path / "told").read_text()) <= most
+
+
+class Circle:
+    """Goes only when it is looked for."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_nothing_is_collected_meanwhile_and_what_was_left_before_is_gone(collecting: bool) -> None:
+    was = gc.isenabled()
+    (gc.enable if collecting else gc.disable)()
+    try:
+        before = weakref.ref(Circle())
+        with nothing_collected():
+            assert before() is None
+            meanwhile = weakref.ref(Circle())
+            some: list[list[int]] = [[] for _ in range(20 * gc.get_threshold()[0])]
+            assert meanwhile() is not None, f"gone after {len(some):,} things were made"
+        assert gc.isenabled() is collecting
+        with pytest.raises(KeyError), nothing_collected():
+            raise KeyError
+        assert gc.isenabled() is collecting
+    finally:
+        (gc.enable if was else gc.disable)()

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from qkv.config import ModelConfig
-from qkv.devices import choose_kernels
+from qkv.devices import Captured, choose_kernels
 from tests.models.families import FAMILIES
 from tests.training.steps import Stepping, batch, stepping
 
@@ -39,7 +39,7 @@ def test_kernels_are_compiled_here(gpu: torch.device) -> None:
 
 @pytest.mark.parametrize("family", ["paper", "pre-norm", "modern"])
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
-@pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 2e-3), (torch.bfloat16, 0.04)])
+@pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 2e-3), (torch.bfloat16, 0.015)])
 def test_captured_and_plain_steps_learn_alike(
     gpu: torch.device, family: str, optimizer: str, precision: torch.dtype, tolerance: float
 ) -> None:
@@ -54,6 +54,30 @@ def test_captured_and_plain_steps_learn_alike(
 def test_a_captured_step_on_the_gpu_is_the_plain_step_on_the_cpu(gpu: torch.device) -> None:
     fast = stepping(model=sized("paper"), device=gpu, fast=True)
     assert losses(fast, range(1, 9)) == pytest.approx(losses(stepping(model=sized("paper")), range(1, 9)), rel=5e-3)
+
+
+def test_an_older_graph_that_goes_meanwhile_does_not_end_a_capture(gpu: torch.device) -> None:
+    """As after a run that failed: what it had is in circles, which are looked for whenever many things were made."""
+    count = torch.zeros((), device=gpu)
+    olds: list[Any] = []
+
+    def work() -> None:
+        if torch.cuda.is_current_stream_capturing() and olds:
+            ring: list[Any] = [olds.pop()]
+            ring.append(ring)
+            del ring
+        some: list[list[int]] = [[] for _ in range(100_000)]
+        count.add_(len(some) // 100_000)
+
+    with torch.cuda.stream(torch.cuda.Stream(gpu)):  # type: ignore[no-untyped-call]
+        for _ in range(2):
+            captured = Captured(work)
+            for _ in range(CAPTURED):
+                captured()
+            olds.append(captured)
+            del captured
+        torch.cuda.current_stream().synchronize()
+    assert count.item() == 2 * CAPTURED
 
 
 def resumed(before: Stepping, after: Stepping) -> None:
