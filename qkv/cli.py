@@ -309,11 +309,12 @@ def _add_plot(commands: _Commands[_Parser]) -> None:
         description="Draws loss, BLEU, learning rate and speed of one or more runs.",
         epilog="examples:\n"
         "  qkv plot run/ other-run/ --output curves.png\n"
-        "  qkv plot base/ fast/ --over minutes      # what each has learned in the same time",
+        "  qkv plot base/ fast/ --over minutes --only quality      # what each has learned in the same time",
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directories")
     parser.add_argument("--output", type=Path, metavar="PNG", help="default: curves.png in the first run directory")
     parser.add_argument("--over", choices=["steps", "minutes"], default="steps", help="default: steps")
+    parser.add_argument("--only", choices=["loss", "quality", "rate", "speed"], help="one of the four (default: all)")
     parser.set_defaults(run=_plot)
 
 
@@ -321,7 +322,7 @@ def _plot(options: argparse.Namespace) -> None:
     from qkv.plot import plot
 
     output = options.output or options.runs[0] / "curves.png"
-    plot(options.runs, output, over=options.over)
+    plot(options.runs, output, over=options.over, only=options.only)
     print(output)
 
 

@@ -17,35 +17,36 @@ if TYPE_CHECKING:
 LOG = "log.jsonl"
 
 
-def plot(runs: Sequence[Path], output: Path, *, over: str = "steps") -> None:
+def plot(runs: Sequence[Path], output: Path, *, over: str = "steps", only: str | None = None) -> None:
     """Writes the picture of the runs that `draw` draws."""
     if output.suffix.lower() != ".png":
         raise ConfigError(f"plots are PNG files, and {output} is not called one; try {output.with_suffix('.png')}")
-    figure = draw(runs, over=over)
+    figure = draw(runs, over=over, only=only)
     try:
         figure.savefig(output, format="png", dpi=130)
     except OSError as error:
         raise StorageError(f"the plot cannot be written to {output}: {error.strerror}") from error
 
 
-def draw(runs: Sequence[Path], *, over: str = "steps") -> Figure:
-    """Loss, quality, learning rate and speed of the runs over their steps or minutes, as a figure of Matplotlib."""
+def draw(runs: Sequence[Path], *, over: str = "steps", only: str | None = None) -> Figure:
+    """Loss, quality, learning rate and speed of the runs, or one of these, over their steps or minutes, as a figure of
+    Matplotlib."""
     histories = [_History(name, read_log(run), OVER[over]) for name, run in zip(_names(runs), runs, strict=True)]
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError as error:
         raise MissingExtraError("plots need", str(error.name), "plot") from error
-    figure = Figure(figsize=(12, 8), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12))
-    grid = figure.subplots(2, 2, sharex=True)
-    for axes, panel in zip(grid.flat, _panels(histories), strict=True):
+    panels = [panel for name, panel in _panels(histories).items() if only in (None, name)]
+    side = 2 if only is None else 1
+    figure = Figure(figsize=(12, 8) if only is None else (8, 5))
+    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12))
+    grid = figure.subplots(side, side, sharex=True, squeeze=False)
+    for axes, panel in zip(grid.flat, panels, strict=True):
         _frame(axes, panel, OVER[over])
         _fill(axes, panel, histories)
-    loss, _, _, speed = grid.flat
-    loss.set_xlim(left=0)
-    speed.set_ylim(bottom=0)
-    speed.yaxis.set_major_formatter("{x:,.0f}")
-    _explain(figure, loss, speed, histories)
+        axes.set_xlim(left=0)
+    _explain(figure, histories)
     return figure
 
 
@@ -97,6 +98,7 @@ class _Along(NamedTuple):
     share: float = 1.0
 
 
+PANELS = ("loss", "quality", "rate", "speed")
 OVER = {"steps": _Along("step", "step"), "minutes": _Along("minutes of steps", "seconds", 1 / 60)}
 
 
@@ -127,6 +129,8 @@ class _Panel:
     value: str
     kinds: tuple[str, ...]
     logarithmic: bool = False
+    from_nothing: bool = False
+    """Whether its scale begins at zero."""
 
 
 _LOSS = _Panel("Loss", "nats per target token, logarithmic", "loss", ("train", "validation"), logarithmic=True)
@@ -135,7 +139,7 @@ _PERPLEXITY = _Panel(
     "Validation perplexity", "per target token, logarithmic", "perplexity", ("validation",), logarithmic=True
 )
 _RATE = _Panel("Learning rate", "", "learning_rate", ("train",))
-_SPEED = _Panel("Speed", "tokens per second", "tokens_per_second", ("train",))
+_SPEED = _Panel("Speed", "tokens per second", "tokens_per_second", ("train",), from_nothing=True)
 
 _MARKS: dict[str, dict[str, Any]] = {
     "train": {"linewidth": 1.2, "alpha": 0.75},
@@ -149,10 +153,10 @@ _DASHES = ("-", "--", ":", "-.")
 _GREY = "#666666"
 
 
-def _panels(histories: Sequence[_History]) -> list[_Panel]:
+def _panels(histories: Sequence[_History]) -> dict[str, _Panel]:
     # BLEU may be left out of validations; runs are compared by what all of them know.
     quality = _BLEU if all(history.curve("validation", "bleu") for history in histories) else _PERPLEXITY
-    return [_LOSS, quality, _RATE, _SPEED]
+    return dict(zip(PANELS, (_LOSS, quality, _RATE, _SPEED), strict=True))
 
 
 def _frame(axes: Axes, panel: _Panel, along: _Along) -> None:
@@ -161,6 +165,9 @@ def _frame(axes: Axes, panel: _Panel, along: _Along) -> None:
     axes.set_xlabel(along.unit, color=_GREY)
     if panel.logarithmic:
         _use_logarithm(axes)
+    if panel.from_nothing:
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(color="#e4e4e4", linewidth=0.8)
     axes.tick_params(which="both", colors=_GREY, labelbottom=True)
@@ -190,17 +197,20 @@ def _fill(axes: Axes, panel: _Panel, histories: Sequence[_History]) -> None:
         axes.text(0.5, 0.5, "not reported yet", transform=axes.transAxes, ha="center", color=_GREY)
 
 
-def _explain(figure: Figure, loss: Axes, speed: Axes, histories: Sequence[_History]) -> None:
-    """Names the kinds of curves beside the loss, and the runs above all panels."""
+def _explain(figure: Figure, histories: Sequence[_History]) -> None:
+    """Names the kinds of curves where there are two, and the runs above all panels."""
     from matplotlib.lines import Line2D
 
-    names = {"train": "training", "validation": "validation"}
-    kinds = [Line2D([], [], color=_GREY, label=names[kind], **marks) for kind, marks in _MARKS.items()]
-    loss.legend(handles=kinds, frameon=False)
+    for axes in figure.axes:
+        if len(axes.get_lines()) > len(histories):
+            names = {"train": "training", "validation": "validation"}
+            kinds = [Line2D([], [], color=_GREY, label=names[kind], **marks) for kind, marks in _MARKS.items()]
+            axes.legend(handles=kinds, frameon=False)
     if len(histories) == 1:
         figure.suptitle(histories[0].name, fontsize="x-large")
         return
-    lines = speed.get_lines()
+    drawn = figure.axes[-1].get_lines()
+    lines = drawn[:: len(drawn) // len(histories)]
     figure.legend(
         lines, [history.name for history in histories], loc="outside upper center", ncols=min(4, len(lines)),
         frameon=False, fontsize="large",

@@ -61,6 +61,34 @@ def test_the_panels_show_what_was_reported(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("only", "title"),
+    [("loss", "Loss"), ("quality", "Validation BLEU"), ("rate", "Learning rate"), ("speed", "Speed")],
+)
+def test_one_panel_can_be_all(tmp_path: Path, only: str, title: str) -> None:
+    runs = [
+        write_run(tmp_path / name, train(100, 5.1), train(200, 4.2), validation(200, 4.5, bleu=12.3))
+        for name in ("one", "other")
+    ]
+    figure = draw(runs, only=only)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [title]
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["one", "other"]
+    command = [
+        sys.executable,
+        "-m",
+        "qkv",
+        "plot",
+        *map(str, runs),
+        "--only",
+        only,
+        "--output",
+        str(tmp_path / "a.png"),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    picture = (tmp_path / "a.png").read_bytes()
+    assert (int.from_bytes(picture[16:20], "big"), int.from_bytes(picture[20:24], "big")) == (1040, 650)
+
+
 def test_runs_of_other_batches_are_compared_over_minutes(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", train(100, 5.1), validation(100, 4.5, bleu=12.3))
     loss, bleu, *_ = draw([run], over="minutes").axes
