@@ -86,12 +86,8 @@ class Captured:
 
 @contextmanager
 def nothing_collected() -> Iterator[None]:
-    """What nobody knows of any more is gone before, and what comes to that meanwhile stays until after.
-
-    An older graph that is taken away in the middle of a capture ends the capture with an error, and so does a kernel.
-    """
+    """What nobody knows of any more stays until after: an older graph that goes in the middle of a capture ends it."""
     collecting = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         yield

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 import importlib.util
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -174,6 +176,20 @@ def test_tables_of_other_searches_make_room(monkeypatch: pytest.MonkeyPatch) -> 
     for width in (1, 2, 3, 4, 5):
         again.find(sources, limits, width=width, penalty=paper_penalty(0.6))
     assert sum(places * size * width for places, size, width, _ in again._stations) <= 4 * search._SLOTS
+
+
+def test_a_table_that_is_let_go_of_is_gone_at_once() -> None:
+    """Not when garbage is looked for next: until then its memory would be taken."""
+    again, sources = GpuSearch(small_model("paper")), some_sources(3)
+    again.find(sources, some_limits(sources), width=2, penalty=paper_penalty(0.6))
+    tables = [weakref.ref(station.table) for station in again._stations.values()]
+    assert tables
+    gc.disable()
+    try:
+        again._stations.clear()
+        assert [table() for table in tables] == [None] * len(tables)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("after", [0, 1, 5])

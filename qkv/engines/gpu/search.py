@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,14 +143,15 @@ class _Station:
     def __init__(self, table: Table, decoder: Decoder, *, captured: bool) -> None:
         self.table = table
         self.places = table.last_NB.size(0)
-        self._decoder = decoder
-        self.step: Callable[[], None] = Captured(self._step) if captured else self._step
+        # The step does not know the station: in a circle, a table would keep its memory when it is let go of.
+        step = partial(_take_step, table, decoder)
+        self.step: Callable[[], None] = Captured(step) if captured else step
 
-    def _step(self) -> None:
-        table = self.table
-        count = 2 * table.score_NB.size(1)
-        logits_RV = self._decoder.logits(table)
-        table.advance(self._decoder.best(logits_RV, table.score_NB, table.rules.barred_V, count))
+
+def _take_step(table: Table, decoder: Decoder) -> None:
+    count = 2 * table.score_NB.size(1)
+    logits_RV = decoder.logits(table)
+    table.advance(decoder.best(logits_RV, table.score_NB, table.rules.barred_V, count))
 
 
 class _Look(NamedTuple):
