@@ -18,7 +18,7 @@ from qkv.export.products import Array, Precision
 from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.block import Block, Stack
 from qkv.layers.feed_forward import FeedForward, GatedFeedForward
-from qkv.layers.positions import LearnedPositions, Nowhere, Rotary, Sinusoids, Still, longest_wave
+from qkv.layers.positions import LONGEST_WAVE, LearnedPositions, Nowhere, Rotary, Sinusoids, Still
 from qkv.layers.residual import PostNorm, PreNorm, Through
 
 _FLOAT32 = 1
@@ -215,7 +215,7 @@ class Parts:
     def _waves(self, width: int) -> list[str]:
         """Sine and cosine of pos / 10000^(2i/width), for each position and each i."""
         pairs = np.arange(0, width, 2, dtype=np.float32)
-        slowness = self.graph.constant(np.exp(pairs * np.float32(-math.log(longest_wave) / width)))
+        slowness = self.graph.constant(np.exp(pairs * np.float32(-math.log(LONGEST_WAVE) / width)))
         position = self.graph.add("Cast", self._last(self._position), to=_FLOAT32)
         angle = self.graph.add("Mul", position, slowness)
         return [self.graph.add("Sin", angle), self.graph.add("Cos", angle)]

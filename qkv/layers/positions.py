@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-longest_wave = 10_000.0
+LONGEST_WAVE = 10_000.0
 
 
 class Turn(Protocol):
@@ -67,4 +67,4 @@ class Still(nn.Module):
 def _angles(positions_RW: Tensor, width: int) -> Tensor:
     """pos / 10000^(2i/width) for each position and each of the width/2 pairs of dimensions."""
     pair = torch.arange(0, width, 2, device=positions_RW.device, dtype=torch.float32)
-    return positions_RW.unsqueeze(-1) * torch.exp(pair * (-math.log(longest_wave) / width))
+    return positions_RW.unsqueeze(-1) * torch.exp(pair * (-math.log(LONGEST_WAVE) / width))

@@ -240,7 +240,8 @@ class _Training:
         together = f" in {self.processes.count} processes" if self.processes.count > 1 else ""
         self.line.say(
             f"{parameters:,} parameters on {where} in {precision}{together}; "
-            f"{len(self.batches.rows):,} rows of {self.config.row_width} positions, {self.batches.fill:.1%} full"
+            f"{len(self.batches.rows):,} rows of {self.config.row_width} positions, {self.batches.fill:.1%} full on "
+            "the target's side"
         )
         if self.batches.left_out:
             self.line.say(f"{self.batches.left_out:,} pairs are longer than a row and are not learned from")

@@ -93,7 +93,12 @@ class Processes:
 
     def own_device(self, device: torch.device) -> torch.device:
         """Where this process computes: on a machine with several GPUs, each of its processes takes another one."""
-        if self.count == 1 or device.type != "cuda":
+        if device.type != "cuda":
+            return device
+        if self.count == 1:
+            if device.index is not None:
+                # Kernels start on the GPU that is in use, whatever their numbers lie on.
+                torch.cuda.set_device(device)
             return device
         place, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
         if place >= there:

@@ -15,7 +15,8 @@ class Answer(NamedTuple):
 
     numbers: list[float]
     idle: float
-    """Seconds that the device had nothing to do before it."""
+    """Seconds that the device had nothing to do before it; after a stop for something else, such as a report, none are
+    counted."""
 
 
 class Queue(Protocol):

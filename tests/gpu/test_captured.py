@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
+import time
 from typing import Any
 
 import pytest
@@ -179,6 +180,22 @@ def test_outcomes_asked_for_later_are_those_of_their_own_step(gpu: torch.device)
     waits = [ours.step.begin(batch(number), number) for number in range(1, STEPS + 1)]
     totals = [wait().total / batch(number).target_tokens for number, wait in enumerate(waits, start=1)]
     assert totals == pytest.approx(one_by_one, rel=1e-3)
+
+
+def test_a_step_tells_how_long_the_gpu_waited_for_it(gpu: torch.device) -> None:
+    ours = stepping(model=sized("paper"), device=gpu, fast=True)
+    at_once, late = [], []
+    for number in range(1, CAPTURED + 5):
+        ours.take(batch(number), number)
+    for number in range(CAPTURED + 5, CAPTURED + 15):
+        wait = ours.step.begin(batch(number), number)
+        at_once.append(ours.step.begin(batch(number), number + 10)().idle)
+        wait()
+        time.sleep(0.05)
+        late.append(ours.take(batch(number), number + 20).idle)
+    # The machine may be busy with something else, but not always.
+    assert min(at_once) < 0.02
+    assert 0.05 <= min(late) < 0.08
 
 
 @in_both_precisions

@@ -32,6 +32,15 @@ def test_one_process_is_the_first_and_does_all_by_itself(monkeypatch: pytest.Mon
         assert processes.summed(torch.tensor([3.0])).item() == 3.0
 
 
+@pytest.mark.parametrize(("name", "used"), [("cuda:1", [1]), ("cuda", []), ("cpu", [])])
+def test_one_process_uses_the_gpu_it_was_told(monkeypatch: pytest.MonkeyPatch, name: str, used: list[int]) -> None:
+    """Kernels start on the one in use, which is the first unless somebody says otherwise."""
+    told: list[int | None] = []
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: told.append(device.index))
+    assert Processes().own_device(torch.device(name)) == torch.device(name)
+    assert told == used
+
+
 def refused(**settings: Any) -> str:
     options = TrainingConfig(**settings)
     with pytest.raises(ConfigError) as error:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from qkv.layers.attention import normed_and_turned as plain
 from qkv.layers.gpu.layout import row_major
-from qkv.layers.positions import Rotary, Turn, longest_wave
+from qkv.layers.positions import LONGEST_WAVE, Rotary, Turn
 
 _POSITIONS = 32
 """Positions whose heads a program goes through, one after the other, with the same angles."""
@@ -71,7 +71,7 @@ def _choices(gain_E: Tensor | None, turned: bool, H: int, E: int) -> dict[str, A
         "E": E,
         "NORMED": gain_E is not None,
         "TURNED": turned,
-        "STEP": -math.log(longest_wave) / E,
+        "STEP": -math.log(LONGEST_WAVE) / E,
     }
 
 
