@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from qkv.data.corpus import Corpus, CorpusWriter
 from qkv.data.mixing import write_base
 from qkv.errors import ConfigError
 from qkv.prepare import Prepared, prepare
-from qkv.prepare.mix import Mix
+from qkv.prepare.mix import Mix, settled
 from qkv.text.languages import Direction
 from tests.toy import pairs, write_tsv
 
@@ -68,6 +70,59 @@ def test_each_pair_is_learned_both_ways_behind_the_tag_of_its_target(corpora: Pa
         assert sorted(back) == sorted((target, source) for source, target in there)
     texts = [(prepared.directory / f"valid.{side}.txt").read_text().splitlines() for side in ("source", "target")]
     assert [*zip(*texts, strict=True)] == [(source, target) for _, source, target in sides(prepared, "valid")]
+
+
+def write_pairs(path: Path, words: Sequence[str]) -> Path:
+    write_tsv(path, [(word, german(word)) for word in words])
+    return path
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"directions": "de-en"},
+        {"source_language": "de", "target_language": "en"},
+        {"source_language": "de"},
+        {"target_language": "en"},
+    ],
+)
+@pytest.mark.parametrize("through", ["prepare", "train"])
+def test_one_direction_may_be_the_other_way_round(corpora: Path, asked: dict[str, str], through: str) -> None:
+    """Names tell the columns; what is asked for tells which way they are learned, validation included."""
+    files, config = [corpora / "one.en-de.tsv"], CONFIG.with_changes(text=asked)
+    if through == "train":
+        # As `qkv train` does: the languages are settled before there is data.
+        config = settled(files, config)
+    valid = write_pairs(corpora / "held.en-de.tsv", [f"held out number {number}" for number in range(8)])
+    prepared = prepare(files, corpora / "out", config, valid=[valid])
+    text = prepared.applied_to(Config()).text
+    assert (text.source_language, text.target_language, text.directions) == ("de", "en", None)
+    for name, count in (("train", 120), ("valid", 8)):
+        found = sides(prepared, name)
+        assert len(found) == count
+        assert all(tags == [] and source == german(target) for tags, source, target in found)
+
+
+def test_who_asks_for_languages_that_names_do_not_have_tells_those_of_the_columns(corpora: Path) -> None:
+    """is and it are languages, and here only words."""
+    shutil.copy(corpora / "one.en-de.tsv", corpora / "this.is-it.tsv")
+    config = CONFIG.with_changes(text={"source_language": "en", "target_language": "de"})
+    prepared = prepare([corpora / "this.is-it.tsv"], corpora / "out", config)
+    assert all(target == german(source) for _, source, target in sides(prepared, "train"))
+
+
+def test_validation_and_test_files_go_with_what_is_learned(corpora: Path) -> None:
+    words = [f"held out number {number}" for number in range(8)]
+    other, turned = write_pairs(corpora / "held.en-fr.tsv", words), write_pairs(corpora / "held.de-en.tsv", words)
+    files = [corpora / "one.en-de.tsv"]
+    with pytest.raises(ConfigError, match=r"held.en-fr.tsv is en-fr, and nothing is to be learned between these lang"):
+        prepare(files, corpora / "out", CONFIG, valid=[other])
+    for valid, test in (([turned], []), ([], [turned])):
+        with pytest.raises(ConfigError, match=r"held.de-en.tsv is de-en and .*one.en-de.tsv is en-de; swap the col"):
+            prepare(files, corpora / "out", CONFIG, valid=valid, test=test)
+    assert not (corpora / "out").exists()
+    # Test files of other languages are only looked for.
+    prepare(files, corpora / "out", CONFIG, test=[other])
 
 
 def test_a_mix_says_how_often_and_in_which_directions(corpora: Path) -> None:

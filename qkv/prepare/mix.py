@@ -73,7 +73,28 @@ class Mix:
             raise ConfigError(f"{recipes[0]} says what is to be mixed; name all files there, and give none beside it")
         rows = _read(files[0]) if recipes else [Ingredient(part.files) for part in pair_files(files)]
         directions = asked or tuple(dict.fromkeys(itertools.chain.from_iterable(row.directions for row in rows)))
-        return cls(tuple(_settled(_paired(rows, directions, text), directions)))
+        return cls(tuple(_settled(_paired(rows, directions, text), directions, text)))
+
+    def beside(self, valid: Sequence[Path], test: Sequence[Path], text: TextConfig) -> Mix:
+        """What validation files stand for where these rows are learned from; they and test files must go with them."""
+        mix = Mix.of(valid, text)
+        learned = {frozenset(row.pair) for row in self.rows if row.pair is not None}
+        for part in pair_files(mix.files) if self._named else ():
+            named = named_pair(part.files)
+            if named is not None and frozenset(named) not in learned:
+                raise ConfigError(
+                    f"{part.files[0]} is {named}, and nothing is to be learned between these languages; "
+                    f"the directions are {', '.join(map(str, self.directions))}"
+                )
+        tested = [Ingredient(part.files, named_pair(part.files)) for part in pair_files(test)]
+        alike = [row for row in tested if row.pair is not None and frozenset(row.pair) in learned]
+        _require_one_order([*self.rows, *mix.rows, *alike])
+        return mix
+
+    @property
+    def _named(self) -> bool:
+        """Whether names of files tell the languages that are in them."""
+        return all({named_pair(part.files) for part in row.parts()} == {row.pair} for row in self.rows)
 
     @property
     def files(self) -> list[Path]:
@@ -183,20 +204,11 @@ def _directions(given: Iterable[str] | str, path: Path) -> tuple[Direction, ...]
 
 def _paired(rows: Iterable[Ingredient], directions: Sequence[Direction], text: TextConfig) -> list[Ingredient]:
     """Each row with the languages of its columns, as far as anything tells them."""
-    source, target = text.source_language, text.target_language
-    told = None if source is None or target is None else Direction(source, target)
     # Where all that is asked for is between two languages, the first direction tells the order of the columns.
     only = directions[0] if directions and len({frozenset(one) for one in directions}) == 1 else None
     result = []
     for row in rows:
-        names = {named_pair(part.files) for part in row.parts()}
-        if len(names) > 1 and row.pair is None and told is None:
-            raise ConfigError(
-                f"{', '.join(map(str, row.files))} are of different languages; give each a row of its own"
-            )
-        pair = row.pair or told or names.pop() or only
-        if pair is not None:
-            pair = Direction(source or pair.source, target or pair.target)
+        pair = _columns(row.pair or _named(row, text) or only, text)
         if pair is None and directions:
             raise ConfigError(
                 f"which languages {row.files[0]} has is not known; name it like corpus.en-de.tsv, or give its pair"
@@ -204,6 +216,38 @@ def _paired(rows: Iterable[Ingredient], directions: Sequence[Direction], text: T
         result.append(dataclasses.replace(row, pair=pair))
     _require_one_order(result)
     return result
+
+
+def _named(row: Ingredient, text: TextConfig) -> Direction | None:
+    """The languages that the names of a row's files tell."""
+    names = {named_pair(part.files) for part in row.parts()} - {None}
+    if len(names) < 2:
+        return next(iter(names), None)
+    if _between(text, names):
+        raise ConfigError(f"{', '.join(map(str, row.files))} are of different languages; give each a row of its own")
+    return None
+
+
+def _between(text: TextConfig, names: Iterable[Direction | None]) -> bool:
+    """Whether names are of the languages that were asked for, or none were: otherwise they mean something else."""
+    asked = {text.source_language, text.target_language} - {None}
+    return any(asked <= {*name} for name in names if name is not None)
+
+
+def _columns(pair: Direction | None, text: TextConfig) -> Direction | None:
+    """The languages of columns, by what their names tell and what was asked for, which may be to learn them the other
+    way round; who asks for languages that names do not have tells those of the columns."""
+    if pair is not None and _between(text, [pair]):
+        return pair
+    source = text.source_language or (pair.source if pair else None)
+    target = text.target_language or (pair.target if pair else None)
+    return Direction(source, target) if source and target else None
+
+
+def _asked(pair: Direction, text: TextConfig) -> Direction:
+    """The way these columns are to be learned where no directions were given."""
+    turned = text.source_language == pair.target or text.target_language == pair.source
+    return Direction(pair.target, pair.source) if turned else pair
 
 
 def _require_one_order(rows: Iterable[Ingredient]) -> None:
@@ -220,7 +264,7 @@ def _require_one_order(rows: Iterable[Ingredient]) -> None:
             )
 
 
-def _settled(rows: Sequence[Ingredient], directions: Sequence[Direction]) -> Iterable[Ingredient]:
+def _settled(rows: Sequence[Ingredient], directions: Sequence[Direction], text: TextConfig) -> Iterable[Ingredient]:
     """Each row with those of the directions that are between its languages."""
     told = [row for row in rows if row.pair is not None]
     if told and len(told) < len(rows) and len({row.pair for row in told}) > 1:
@@ -232,7 +276,7 @@ def _settled(rows: Sequence[Ingredient], directions: Sequence[Direction]) -> Ite
         if pair is None:
             yield row
             continue
-        wanted = row.directions or directions or (pair,)
+        wanted = row.directions or directions or (_asked(pair, text),)
         own = tuple(
             one for one in wanted if frozenset(one) == frozenset(pair) and (not directions or one in directions)
         )

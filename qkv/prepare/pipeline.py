@@ -65,6 +65,7 @@ def prepare(
     mix = Mix.of(files, config.text)
     config = mix.applied_to(config)
     files = mix.files
+    held_out = mix.beside(valid, test, config.text)
     roles = {"training": files, "validation": valid, "test": test}
     given = {**roles, "tokenizer": [tokenizer] if tokenizer is not None else []}
     require_utf8([output, *itertools.chain(*given.values())])
@@ -82,7 +83,8 @@ def prepare(
                 Workers(workers or min(cores(), 1 + text_bytes(files) // _BYTES_A_WORKER)) as pool,
                 LineLog(dropped=place / DROPPED, mended=place / MENDED) as log,
             ):
-                report, places = _Preparation(place, config, mix, pool, log).run(files, valid, test, tokenizer)
+                preparation = _Preparation(place, config, mix, held_out, pool, log)
+                report, places = preparation.run(files, valid, test, tokenizer)
                 write_json(place / REPORT, report)
                 log.close()
                 publish(place, output, request, places)
@@ -94,6 +96,8 @@ class _Preparation:
     place: Path
     config: Config
     mix: Mix
+    held_out: Mix
+    """Of the validation files, where there are some."""
     workers: Workers
     log: LineLog
 
@@ -117,7 +121,7 @@ class _Preparation:
         training.log_fates(self.log)
         _require_some(training, "training")
         lines = self._vocabulary(training, tokenizer)
-        results = self._encode(training, validation, Mix.of(valid, self.config.text))
+        results = self._encode(training, validation)
         report = {
             "corpora": self._told(training),
             "training": {**training.tally.as_json(), **results["train"]},
@@ -168,9 +172,7 @@ class _Preparation:
         encoded, learned = (Corpus.open(directory, "train") for directory in (self._encoded, self.place))
         return told(training, self.mix, encoded, learned, cuts=self.config.text.segmentations)
 
-    def _encode(
-        self, training: CleanCorpus, validation: CleanCorpus | None, validation_mix: Mix
-    ) -> dict[str, dict[str, int]]:
+    def _encode(self, training: CleanCorpus, validation: CleanCorpus | None) -> dict[str, dict[str, int]]:
         plain, directory = self.mix.is_plain, self._encoded
         tags = 0 if plain else self.mix.tags_before_a_source
         with Encoder(directory, self.place / TOKENIZER, self.config, self.workers, self.log, tags=tags) as encoder:
@@ -182,7 +184,7 @@ class _Preparation:
             mixing = Mixing(directory, self.place, self.mix, Tokenizer.load(self.place / TOKENIZER))
             results["train"] = mixing.write("train", self.mix, training, repeat=True)
             held_out = validation or training
-            results["valid"] = mixing.write("valid", validation_mix if validation else self.mix, held_out, repeat=False)
+            results["valid"] = mixing.write("valid", self.held_out if validation else self.mix, held_out, repeat=False)
             mixing.write_texts("valid")
         for name, corpus in (("train", training), ("valid", validation or training)):
             if not results[name]["pairs"]:
