@@ -111,7 +111,7 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, *output_gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         x_gradient_PD, weight_gradient_VD = ctx.saved_tensors
         scale = output_gradients[0]
-        return x_gradient_PD * scale.to(x_gradient_PD.dtype), weight_gradient_VD * scale, None, None, None
+        return _scaled(x_gradient_PD, scale), weight_gradient_VD * scale, None, None, None
 
 
 def _logits(x_PD: Tensor, weight_VD: Tensor) -> Tensor:
@@ -119,6 +119,12 @@ def _logits(x_PD: Tensor, weight_VD: Tensor) -> Tensor:
     V = weight_VD.size(0)
     logits_PV = x_PD.new_empty(x_PD.size(0), -(-V // _ALIGNED) * _ALIGNED)[:, :V]
     return torch.mm(x_PD, weight_VD.T, out=logits_PV)
+
+
+def _scaled(x_PD: Tensor, scale: Tensor) -> Tensor:
+    """x times a number that is exact, whatever the precision of x."""
+    # A GPU rounds a scalar to the precision of what it is multiplied by; it does not round a vector, even one of one.
+    return torch.mul(x_PD, scale.view(1), out=torch.empty_like(x_PD))
 
 
 def _add_product(total_VD: Tensor, gradient_VP: Tensor, x_PD: Tensor) -> None:

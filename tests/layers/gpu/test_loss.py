@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from qkv.layers.loss import IGNORED
+from qkv.layers.loss import IGNORED, smoothed_cross_entropy
 from qkv.layers.loss import loss_and_gradient as plain
 from qkv.layers.loss import loss_and_gradient_of_two_readings as plain_of_two
 from tests.layers.gpu.twins import agree, in_both_precisions, numbers
@@ -81,3 +81,18 @@ def test_two_readings_are_compared_as_the_plain_part_does_it(
     assert ours[2].data_ptr() == logits.data_ptr()
     assert not ours[2][label == IGNORED].any()
     assert torch.equal(room[:, vocabulary:], beside)
+
+
+def test_gradients_in_bfloat16_are_scaled_by_a_number_that_bfloat16_has_not(device: torch.device) -> None:
+    """On a GPU as elsewhere, though it rounds scalars in its own way."""
+    from qkv.layers.gpu import loss
+
+    x, weight = (numbers(9, 8, seed=seed, device=device, precision=torch.bfloat16) for seed in (1, 2))
+    label = torch.arange(9, device=device)
+    whole, part = (
+        torch.autograd.grad(
+            smoothed_cross_entropy(x, weight, label, smoothing=0.1, chunks=loss.CHUNKS).total * scale, x
+        )[0]
+        for scale in (1.0, 1 / 65_400)
+    )
+    assert torch.equal(part, (whole.float() * (1 / 65_400)).bfloat16())
