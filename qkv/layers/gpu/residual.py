@@ -9,7 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor, nn
 
+from qkv.layers import residual as plain
 from qkv.layers.dropout import Dropout
+from qkv.layers.gpu.norms import is_layer_norm, is_rms_norm
 from qkv.layers.gpu.random import kept
 
 FORWARD = {"ROWS": 4, "num_warps": 4}
@@ -20,21 +22,32 @@ PROGRAMS = 1024
 
 
 def sum_and_norm(x_RWD: Tensor, y_RWD: Tensor, norm: nn.Module, dropout: Dropout) -> tuple[Tensor, Tensor]:
-    """x + dropout(y), and the norm of that; the twin of `residual.sum_and_norm`."""
+    """x + dropout(y), and the norm of that; the twin of `residual.sum_and_norm`, which does norms not known here."""
+    if not _knows(norm):
+        return plain.sum_and_norm(x_RWD, y_RWD, norm, dropout)
     total, normed, _ = _apply(x_RWD, y_RWD, norm, dropout)
     return total, normed
 
 
 def norm_of_sum(x_RWD: Tensor, y_RWD: Tensor, norm: nn.Module, dropout: Dropout) -> tuple[Tensor, Tensor]:
-    """norm(x + dropout(y)) twice, for two that use it: what they say of it meets in this kernel and not before."""
+    """norm(x + dropout(y)) twice, for two that use it: what they say of it meets in this kernel and not before.
+
+    The twin of `residual.norm_of_sum`, which does norms not known here.
+    """
+    if not _knows(norm):
+        return plain.norm_of_sum(x_RWD, y_RWD, norm, dropout)
     _, normed, again = _apply(x_RWD, y_RWD, norm, dropout)
     return normed, again
+
+
+def _knows(norm: nn.Module) -> bool:
+    return is_layer_norm(norm) or is_rms_norm(norm)
 
 
 def _apply(x_RWD: Tensor, y_RWD: Tensor, norm: nn.Module, dropout: Dropout) -> tuple[Tensor, Tensor, Tensor]:
     # Who drops nothing draws nothing.
     seed = torch.empty((), dtype=torch.int64, device=x_RWD.device).random_() if dropout.now > 0 else None
-    shift_D = getattr(norm, "bias", None)
+    shift_D = norm.bias if is_layer_norm(norm) else None
     three: tuple[Tensor, Tensor, Tensor] = _AddAndNorm.apply(  # type: ignore[no-untyped-call]
         x_RWD, y_RWD, norm.weight, shift_D, seed, norm.eps, dropout.now
     )

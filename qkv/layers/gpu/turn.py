@@ -12,18 +12,20 @@ from torch import Tensor, nn
 
 from qkv.layers.attention import normed_and_turned as plain
 from qkv.layers.gpu.layout import row_major
-from qkv.layers.positions import LONGEST_WAVE, Rotary, Turn
+from qkv.layers.gpu.norms import is_rms_norm
+from qkv.layers.positions import LONGEST_WAVE, Rotary, Still, Turn
 
 _POSITIONS = 32
 """Positions whose heads a program goes through, one after the other, with the same angles."""
 
 
 def normed_and_turned(x_RHWE: Tensor, positions_RW: Tensor, norm: nn.Module, turn: Turn) -> Tensor:
-    """turn(norm(x)) by position; heads whose width is no power of two go the plain way."""
-    normed, turned = isinstance(norm, nn.RMSNorm), isinstance(turn, Rotary)
-    if not normed and not turned:
-        return x_RHWE
-    if x_RHWE.size(-1).bit_count() != 1:
+    """turn(norm(x)) by position; other norms and turns than these, and heads whose width is no power of two, go the
+    plain way."""
+    normed, turned = is_rms_norm(norm), type(turn) is Rotary
+    known = (normed or type(norm) is nn.Identity) and (turned or type(turn) is Still)
+    # Where nothing is to be done, the plain way does nothing too.
+    if not known or not (normed or turned) or x_RHWE.size(-1).bit_count() != 1:
         return plain(x_RHWE, positions_RW, norm, turn)
     gain_E = norm.weight if normed else None
     epsilon = norm.eps if normed else 0.0

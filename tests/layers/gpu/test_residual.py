@@ -65,6 +65,41 @@ def test_positions_more_than_the_programs_of_the_backward_pass(
     agree(*made)
 
 
+class Doubled(nn.LayerNorm):
+    """Looks like a norm that the kernel knows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * super().forward(x)
+
+
+@both_orders
+@pytest.mark.parametrize(
+    "norm",
+    [
+        partial(nn.LayerNorm, bias=False),
+        partial(nn.LayerNorm, elementwise_affine=False),
+        partial(nn.RMSNorm, elementwise_affine=False, eps=1e-6),
+        nn.RMSNorm,
+        Doubled,
+        lambda _width: nn.Identity(),
+    ],
+    ids=["no shift", "neither gain nor shift", "no gain", "no epsilon of its own", "a norm of norms", "none"],
+)
+def test_a_norm_that_the_kernel_does_not_know_goes_the_plain_way(
+    device: torch.device, order: str, norm: Callable[[int], nn.Module]
+) -> None:
+    from qkv.layers.gpu import residual
+
+    part = norm(WIDTH).to(device)
+    # Of a mean that a norm without its own would miss.
+    x, y = (numbers(ROWS, POSITIONS, WIDTH, seed=seed, device=device) for seed in (1, 2))
+    made = [
+        results(getattr(one, order)(x + 2, y, part, Dropout(0.0)), [x, y, *part.parameters()])
+        for one in (residual, plain)
+    ]
+    agree(*made)
+
+
 def test_rows_in_another_order_in_memory_are_read_as_they_are(device: torch.device) -> None:
     from qkv.layers.gpu import residual
 

@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from qkv.layers.attention import normed_and_turned as plain
-from qkv.layers.positions import Rotary, Still
+from qkv.layers.positions import Rotary, Still, Turn
 from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers, results
 
 ROWS, HEADS, POSITIONS = 2, 3, 5
@@ -42,6 +42,42 @@ def test_it_is_the_norm_and_then_the_turn(
     part.float()
     outputs = [plain(exact_x.transpose(1, 2), places, part, turn())]
     agree(ours, results(outputs, [exact_x, *part.parameters()]), factor=2)
+
+
+class Back(Rotary):
+    """Looks like a turn that the kernel knows."""
+
+    def forward(self, x_RHWE: Tensor, positions_RW: Tensor) -> Tensor:
+        return super().forward(x_RHWE, -positions_RW)
+
+
+class Negative(nn.Module):
+    def forward(self, x_RHWE: Tensor, positions_RW: Tensor) -> Tensor:  # noqa: ARG002
+        return -x_RHWE
+
+
+@pytest.mark.parametrize(
+    ("norm", "turn"),
+    [
+        (nn.LayerNorm, Rotary),
+        (nn.LayerNorm, Still),
+        (nn.RMSNorm, Rotary),
+        (partial(nn.RMSNorm, elementwise_affine=False, eps=1e-6), Still),
+        (NORMS["none"], Back),
+        (NORMS["none"], Negative),
+        (NORMS["rms"], Negative),
+    ],
+)
+def test_a_norm_or_turn_that_the_kernel_does_not_know_goes_the_plain_way(
+    device: torch.device, norm: Callable[[int], nn.Module], turn: Callable[[], Turn]
+) -> None:
+    from qkv.layers.gpu.turn import normed_and_turned
+
+    part = norm(16).to(device)
+    x = numbers(ROWS, HEADS, POSITIONS, 16, seed=1, device=device)
+    places = torch.arange(POSITIONS, device=device).expand(ROWS, -1)
+    made = [results([one(x + 1, places, part, turn())], [x, *part.parameters()]) for one in (normed_and_turned, plain)]
+    agree(*made)
 
 
 def test_positions_may_be_the_same_memory_for_all_rows(device: torch.device) -> None:
