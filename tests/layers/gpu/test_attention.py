@@ -10,7 +10,7 @@ from qkv.layers.attention import MultiHeadAttention, apart
 from qkv.layers.kernels import fused
 from qkv.layers.positions import Still
 from qkv.layers.visibility import Visible, within_sentences
-from tests.layers.gpu.twins import agree, exact, in_all_precisions, needs_products, numbers, results
+from tests.layers.gpu.twins import agree, exact, in_all_precisions, in_both_precisions, needs_products, numbers, results
 
 ROWS, HEADS = 3, 2
 
@@ -25,22 +25,45 @@ def segments(positions: int, device: torch.device) -> Tensor:
 
 
 def attended(
-    looking: int, seen: int, key_width: int, value_width: int, device: torch.device, precision: torch.dtype
+    looking: int,
+    seen: int,
+    key_width: int,
+    value_width: int,
+    device: torch.device,
+    precision: torch.dtype,
+    heads: int = HEADS,
 ) -> tuple[Tensor, Tensor, Tensor]:
     return (
-        numbers(ROWS, HEADS, looking, key_width, seed=1, device=device, precision=precision),
-        numbers(ROWS, HEADS, seen, key_width, seed=2, device=device, precision=precision),
-        numbers(ROWS, HEADS, seen, value_width, seed=3, device=device, precision=precision),
+        numbers(ROWS, heads, looking, key_width, seed=1, device=device, precision=precision),
+        numbers(ROWS, heads, seen, key_width, seed=2, device=device, precision=precision),
+        numbers(ROWS, heads, seen, value_width, seed=3, device=device, precision=precision),
     )
 
 
 @in_all_precisions
 @pytest.mark.parametrize(
-    ("looking", "seen", "later"),
-    [(21, 21, True), (21, 21, False), (16, 16, False), (11, 37, True), (37, 11, True), (1, 5, True)],
+    ("looking", "seen", "later", "key_width", "value_width"),
+    [
+        (21, 21, True, 16, 32),
+        (21, 21, False, 16, 32),
+        (16, 16, False, 16, 32),
+        (11, 37, True, 16, 32),
+        (37, 11, True, 16, 32),
+        (1, 5, True, 16, 32),
+        # As in training: a row and its heads as wide as the recipes have them.
+        (128, 128, True, 64, 64),
+        (128, 128, False, 64, 64),
+        (101, 128, True, 64, 64),
+    ],
 )
 def test_it_is_the_librarys_attention(
-    device: torch.device, precision: torch.dtype, looking: int, seen: int, later: bool
+    device: torch.device,
+    precision: torch.dtype,
+    looking: int,
+    seen: int,
+    later: bool,
+    key_width: int,
+    value_width: int,
 ) -> None:
     from qkv.layers.gpu.attention import tiled
 
@@ -49,22 +72,37 @@ def test_it_is_the_librarys_attention(
     if looking == 1:
         # Too short for two sentences: nobody looks, at everything.
         visible = within_sentences(torch.zeros_like(segments(1, device)), segments(seen, device), later=later)
-    ours = attended(looking, seen, 16, 32, device, precision)
+    ours = attended(looking, seen, key_width, value_width, device, precision)
     plain = query, key, value = exact(ours)
     agree(results([tiled(*ours, visible)], ours), results([fused(query, key, value, visible)], plain))
 
 
-def test_a_program_may_go_through_several_heads(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_both_precisions
+@pytest.mark.parametrize(
+    ("looking", "seen", "key_width", "value_width", "heads"), [(11, 18, 32, 16, 2), (128, 128, 64, 64, 8)]
+)
+def test_a_program_may_go_through_several_heads(
+    device: torch.device,
+    precision: torch.dtype,
+    looking: int,
+    seen: int,
+    key_width: int,
+    value_width: int,
+    heads: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from qkv.layers.gpu import attention
 
-    visible = within_sentences(segments(11, device), segments(18, device), later=True)
-    ours = attended(11, 18, 32, 16, device, torch.float32)
+    needs_products(device, precision)
+    visible = within_sentences(segments(looking, device), segments(seen, device), later=True)
+    ours = attended(looking, seen, key_width, value_width, device, precision, heads)
     made = []
     for programs in (1, 1000):
         monkeypatch.setattr(attention, "PROGRAMS", programs)
         made.append(results([attention.tiled(*ours, visible)], ours))
     agree(made[0], made[1])
-    agree(made[0], results([fused(*ours, visible)], ours))
+    plain = query, key, value = exact(ours)
+    agree(made[0], results([fused(query, key, value, visible)], plain))
 
 
 def test_what_is_not_seen_has_no_say(device: torch.device) -> None:

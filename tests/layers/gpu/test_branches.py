@@ -33,7 +33,7 @@ def exact(some: Slots) -> Slots:
 
 
 @in_all_precisions
-@pytest.mark.parametrize(("B", "E", "U"), [(1, 16, 32), (4, 32, 16), (3, 6, 10)])
+@pytest.mark.parametrize(("B", "E", "U"), [(1, 16, 32), (4, 32, 16), (3, 6, 10), (4, 64, 64)])
 def test_it_looks_back_as_its_twin_does(device: torch.device, precision: torch.dtype, B: int, E: int, U: int) -> None:
     from qkv.layers.gpu.branches import look_back
 
@@ -55,7 +55,7 @@ def test_it_looks_back_as_its_twin_does(device: torch.device, precision: torch.d
 
 
 @in_all_precisions
-@pytest.mark.parametrize(("B", "E", "U"), [(1, 16, 32), (4, 32, 16), (3, 6, 10), (70, 16, 16)])
+@pytest.mark.parametrize(("B", "E", "U"), [(1, 16, 32), (4, 32, 16), (3, 6, 10), (70, 16, 16), (4, 64, 64)])
 def test_it_looks_across_as_its_twin_does(device: torch.device, precision: torch.dtype, B: int, E: int, U: int) -> None:
     from qkv.layers.gpu.branches import look_across
 

@@ -19,7 +19,7 @@ def same(ours: Candidates, theirs: Candidates) -> None:
     assert torch.equal(ours.token_NC[there], theirs.token_NC[there])
 
 
-@pytest.mark.parametrize(("N", "B", "V"), [(3, 4, 1000), (2, 1, 37), (2, 5, 128), (1, 3, 4500)])
+@pytest.mark.parametrize(("N", "B", "V"), [(3, 4, 1000), (2, 1, 37), (2, 5, 128), (1, 3, 4500), (1, 4, 37_000)])
 def test_they_are_their_twins(device: torch.device, N: int, B: int, V: int) -> None:
     from qkv.layers.gpu.candidates import best_candidates
 

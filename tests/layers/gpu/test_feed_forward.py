@@ -14,20 +14,31 @@ NETWORKS = {FeedForward: "relu_network", GatedFeedForward: "gated_network"}
 
 
 @in_both_precisions
-@pytest.mark.parametrize("kind", NETWORKS)
-@pytest.mark.parametrize("positions", [3, 70])
+@pytest.mark.parametrize(
+    ("kind", "positions", "width", "hidden"),
+    [
+        (FeedForward, 3, WIDTH, HIDDEN),
+        (FeedForward, 70, WIDTH, HIDDEN),
+        (FeedForward, 35, 512, 2048),
+        (GatedFeedForward, 3, WIDTH, HIDDEN),
+        (GatedFeedForward, 70, WIDTH, HIDDEN),
+        (GatedFeedForward, 35, 512, 1344),
+    ],
+)
 def test_it_is_the_plain_network(
     device: torch.device,
     precision: torch.dtype,
     kind: type[FeedForward] | type[GatedFeedForward],
     positions: int,
+    width: int,
+    hidden: int,
 ) -> None:
-    """With fewer positions than a program works on, and with some more."""
+    """With fewer positions than a program works on, and with some more; and so with the hidden layer."""
     from qkv.layers.gpu import feed_forward
 
     torch.manual_seed(1)
-    part: nn.Module = kind(WIDTH, HIDDEN).to(device, precision)
-    x = numbers(2, positions, WIDTH, seed=2, device=device, precision=precision)
+    part: nn.Module = kind(width, hidden).to(device, precision)
+    x = numbers(2, positions, width, seed=2, device=device, precision=precision)
     (exact_x,) = exact([x])
     part.float()
     expected = results([part(exact_x)], [exact_x, *part.parameters()])
@@ -36,12 +47,16 @@ def test_it_is_the_plain_network(
     agree(results([part(x)], [x, *part.parameters()]), expected, factor=2)
 
 
-def test_the_gradient_is_cut_off_in_place_where_nothing_came_through(device: torch.device) -> None:
+@in_both_precisions
+@pytest.mark.parametrize("hidden_width", [HIDDEN, 1344])
+def test_the_gradient_is_cut_off_in_place_where_nothing_came_through(
+    device: torch.device, precision: torch.dtype, hidden_width: int
+) -> None:
     from qkv.layers.gpu.feed_forward import cut_off
 
-    hidden = torch.randn(70, HIDDEN, generator=torch.Generator().manual_seed(1)).relu().to(device)
-    gradient = numbers(70, HIDDEN, seed=2, device=device).detach()
+    hidden = numbers(70, hidden_width, seed=1, device=device, precision=precision).detach().relu()
+    gradient = numbers(70, hidden_width, seed=2, device=device, precision=precision).detach()
     expected = gradient * (hidden > 0)
     summed = cut_off(gradient, hidden)
     assert torch.equal(gradient, expected)
-    agree([summed], [expected.sum(0)])
+    agree([summed], [expected.float().sum(0)])

@@ -17,21 +17,32 @@ from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers, re
 VOCABULARY, WIDTH = 11, 24
 IDS = [[3, 10, 0, 3, 3], [1, 1, 2, 9, 0], [5, 6, 7, 8, 4]]
 PLACES = [[0, 1, 2, 0, 1], [0, 1, 2, 3, 4], [0, 0, 0, 0, 1]]
-POSITIONS: dict[str, Callable[[], nn.Module]] = {
-    "sinusoidal": lambda: Sinusoids(WIDTH),
-    "learned": lambda: LearnedPositions(WIDTH, longest=9),
-    "nowhere": Nowhere,
+POSITIONS: dict[str, Callable[[int], nn.Module]] = {
+    "sinusoidal": Sinusoids,
+    "learned": lambda width: LearnedPositions(width, longest=130),
+    "nowhere": lambda _width: Nowhere(),
 }
+
+
+def as_in_training() -> tuple[list[list[int]], list[list[int]]]:
+    """A row of 128 in which two sentences stand."""
+    ids = torch.randint(1000, (1, 128), generator=torch.Generator().manual_seed(1))
+    return ids.tolist(), [[*range(50), *range(78)]]
+
+
+TEXTS = {"small": (IDS, PLACES, VOCABULARY, WIDTH), "as in training": (*as_in_training(), 1000, 512)}
 
 
 @in_both_precisions
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_embeddings_are_the_plain_ones(device: torch.device, precision: torch.dtype, positions: str) -> None:
+@pytest.mark.parametrize("text", TEXTS)
+def test_embeddings_are_the_plain_ones(device: torch.device, precision: torch.dtype, positions: str, text: str) -> None:
     from qkv.layers.gpu import inputs
 
-    ids, places = torch.tensor(IDS, device=device), torch.tensor(PLACES, device=device)
-    weight = numbers(VOCABULARY, WIDTH, seed=1, device=device, precision=precision)
-    part = POSITIONS[positions]().to(device)
+    tokens, standing, vocabulary, width = TEXTS[text]
+    ids, places = torch.tensor(tokens, device=device), torch.tensor(standing, device=device)
+    weight = numbers(vocabulary, width, seed=1, device=device, precision=precision)
+    part = POSITIONS[positions](width).to(device)
     torch.manual_seed(2)
     for parameter in part.parameters():
         nn.init.normal_(parameter)

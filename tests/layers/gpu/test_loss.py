@@ -15,7 +15,7 @@ POSITIONS = 7
 
 @in_both_precisions
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize(("vocabulary", "block"), [(17, 4096), (32, 4096), (17, 8), (24, 8), (3, 8)])
+@pytest.mark.parametrize(("vocabulary", "block"), [(17, 4096), (32, 4096), (17, 8), (24, 8), (3, 8), (37_000, 4096)])
 def test_loss_and_gradient_are_the_plain_ones(
     device: torch.device,
     precision: torch.dtype,
@@ -61,7 +61,7 @@ def test_logits_that_a_float_could_not_raise_e_to_the_power_of_are_no_trouble(de
 
 
 @in_both_precisions
-@pytest.mark.parametrize(("vocabulary", "block"), [(17, 4096), (17, 8), (24, 8)])
+@pytest.mark.parametrize(("vocabulary", "block"), [(17, 4096), (17, 8), (24, 8), (9000, 4096)])
 def test_two_readings_are_compared_as_the_plain_part_does_it(
     device: torch.device, precision: torch.dtype, vocabulary: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,7 +69,7 @@ def test_two_readings_are_compared_as_the_plain_part_does_it(
 
     monkeypatch.setattr(loss, "BLOCK", block)
     rows, width = 3, 5
-    room = (3 * numbers(rows * 2 * width, 32, seed=1, device=device)).detach().to(precision)
+    room = (3 * numbers(rows * 2 * width, vocabulary + 8, seed=1, device=device)).detach().to(precision)
     logits, beside = room[:, :vocabulary], room[:, vocabulary:].clone()
     label = torch.randint(vocabulary, (rows, 1, width), generator=torch.Generator().manual_seed(2)).to(device)
     label[0, :, 3] = label[2, :, 0] = IGNORED

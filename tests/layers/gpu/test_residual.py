@@ -20,9 +20,9 @@ every_norm = pytest.mark.parametrize("norm", NORMS)
 both_orders = pytest.mark.parametrize("order", ["norm_of_sum", "sum_and_norm"])
 
 
-def random_norm(name: str, device: torch.device, precision: torch.dtype) -> nn.Module:
+def random_norm(name: str, device: torch.device, precision: torch.dtype, width: int = WIDTH) -> nn.Module:
     """With gain and shift that are not those a norm begins with."""
-    norm = NORMS[name](WIDTH).to(device)
+    norm = NORMS[name](width).to(device)
     torch.manual_seed(3)
     for parameter in norm.parameters():
         nn.init.normal_(parameter)
@@ -32,14 +32,14 @@ def random_norm(name: str, device: torch.device, precision: torch.dtype) -> nn.M
 @in_both_precisions
 @every_norm
 @both_orders
-@pytest.mark.parametrize("used", [(0, 1), (0,), (1,)])
+@pytest.mark.parametrize(("width", "used"), [(WIDTH, (0, 1)), (WIDTH, (0,)), (WIDTH, (1,)), (512, (0, 1))])
 def test_sum_and_norm_are_those_of_the_plain_parts(
-    device: torch.device, precision: torch.dtype, norm: str, order: str, used: tuple[int, ...]
+    device: torch.device, precision: torch.dtype, norm: str, order: str, width: int, used: tuple[int, ...]
 ) -> None:
     from qkv.layers.gpu import residual
 
-    part = random_norm(norm, device, precision)
-    x, y = (numbers(ROWS, POSITIONS, WIDTH, seed=seed, device=device, precision=precision) for seed in (1, 2))
+    part = random_norm(norm, device, precision, width)
+    x, y = (numbers(ROWS, POSITIONS, width, seed=seed, device=device, precision=precision) for seed in (1, 2))
     outputs = getattr(residual, order)(x, y, part, Dropout(0.0))
     ours = results(outputs, [x, y, *part.parameters()], used=used)
     exact_x, exact_y = exact([x, y])

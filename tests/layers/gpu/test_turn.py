@@ -23,11 +23,16 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {
 @in_both_precisions
 @pytest.mark.parametrize("turn", [Still, Rotary])
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("width", [16, 24])
+@pytest.mark.parametrize(("positions", "width"), [(POSITIONS, 16), (POSITIONS, 24), (128, 64)])
 def test_it_is_the_norm_and_then_the_turn(
-    device: torch.device, precision: torch.dtype, turn: type[Still] | type[Rotary], norm: str, width: int
+    device: torch.device,
+    precision: torch.dtype,
+    turn: type[Still] | type[Rotary],
+    norm: str,
+    positions: int,
+    width: int,
 ) -> None:
-    """As they come from a projection, a position's heads side by side."""
+    """As they come from a projection, a position's heads side by side; in one program a row, and in several."""
     from qkv.layers.gpu.turn import normed_and_turned
 
     part = NORMS[norm](width).to(device)
@@ -35,8 +40,11 @@ def test_it_is_the_norm_and_then_the_turn(
     for parameter in part.parameters():
         nn.init.normal_(parameter)
     part.to(precision)
-    x = numbers(ROWS, POSITIONS, HEADS, width, seed=2, device=device, precision=precision)
-    places = torch.tensor([[0, 1, 2, 0, 1], [0, 1, 2, 3, 90]], device=device)
+    x = numbers(ROWS, positions, HEADS, width, seed=2, device=device, precision=precision)
+    # Two sentences, and one whose last token stands farther on.
+    places = torch.arange(positions, device=device).repeat(ROWS, 1)
+    places[0, positions // 2 + 1 :] -= positions // 2 + 1
+    places[1, -1] = max(positions - 1, 90)
     ours = results([normed_and_turned(x.transpose(1, 2), places, part, turn())], [x, *part.parameters()])
     (exact_x,) = exact([x])
     part.float()
