@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from qkv.layers.loss import IGNORED, smoothed_cross_entropy
+from qkv.layers.loss import IGNORED, plain_smoothed_cross_entropy, smoothed_cross_entropy
 from qkv.layers.loss import loss_and_gradient as plain
 from qkv.layers.loss import loss_and_gradient_of_two_readings as plain_of_two
-from tests.layers.gpu.twins import agree, in_both_precisions, numbers
+from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers
 
 POSITIONS = 7
 
@@ -81,6 +81,28 @@ def test_two_readings_are_compared_as_the_plain_part_does_it(
     assert ours[2].data_ptr() == logits.data_ptr()
     assert not ours[2][label == IGNORED].any()
     assert torch.equal(room[:, vocabulary:], beside)
+
+
+@in_both_precisions
+def test_a_loss_of_several_chunks_is_the_plain_one(device: torch.device, precision: torch.dtype) -> None:
+    """Each chunk adds to both sums and to the gradient of the output layer; the last chunk is shorter."""
+    from qkv.layers.gpu import loss
+
+    positions, width, vocabulary = 20, 64, 4500
+    x = numbers(positions, width, seed=1, device=device, precision=precision)
+    weight = (numbers(vocabulary, width, seed=2, device=device) / width**0.5).detach().to(precision).requires_grad_()
+    # Every chunk has words that no other has, so that each has places of its own in the gradient of the weight.
+    label = torch.arange(positions, device=device) * 200
+    label[3] = label[9] = IGNORED
+    chunks = loss.CHUNKS._replace(positions=8)
+    ours = smoothed_cross_entropy(x, weight, label, smoothing=0.1, chunks=chunks)
+    plain_x, plain_weight = exact([x, weight])
+    theirs = plain_smoothed_cross_entropy(plain_x, plain_weight, label, smoothing=0.1)
+    torch.testing.assert_close(ours, theirs, rtol=1e-5 if precision == torch.float32 else 2**-8, atol=0)
+    agree(
+        torch.autograd.grad(ours.total, [x, weight]),
+        torch.autograd.grad(theirs.total, [plain_x, plain_weight]),
+    )
 
 
 def test_gradients_in_bfloat16_are_scaled_by_a_number_that_bfloat16_has_not(device: torch.device) -> None:
