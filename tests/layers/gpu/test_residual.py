@@ -65,6 +65,30 @@ def test_positions_more_than_the_programs_of_the_backward_pass(
     agree(*made)
 
 
+@every_norm
+def test_gradients_of_gain_and_shift_are_summed_in_float32(
+    device: torch.device, norm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In bfloat16 a sum of 256 would stay there, however often less than one is added."""
+    from qkv.layers.gpu import residual
+
+    monkeypatch.setattr(residual, "PROGRAMS", 1)
+    at_a_time, times, width = residual.BACKWARD["ROWS"], 17, 16
+    part = NORMS[norm](width).to(device, torch.bfloat16)
+    # Its own norm, whatever the norm: of mean 0 and square 1.
+    sign = torch.ones(width, device=device)
+    sign[::2] = -1
+    x = sign.bfloat16().expand(1, times * at_a_time, -1)
+    asked = torch.full(x.shape, 0.75, device=device)
+    asked[:, :at_a_time] = 256
+    _, normed = residual.sum_and_norm(x, torch.zeros_like(x), part, Dropout(0.0))
+    made = torch.autograd.grad((normed.float() * asked).sum(), list(part.parameters()))
+    total = at_a_time * (256 + 0.75 * (times - 1))
+    # Of the gain, and of the shift where there is one.
+    for ours, expected in zip(made, [sign * total, torch.full_like(sign, total)], strict=False):
+        torch.testing.assert_close(ours.float(), expected, rtol=2**-7, atol=0)
+
+
 class Doubled(nn.LayerNorm):
     """Looks like a norm that the kernel knows."""
 
