@@ -60,8 +60,8 @@ def optimizer_of(parameters: list[Tensor], *, weight_decay: float = 0.0, rate: f
 
 
 def parameters() -> list[Tensor]:
-    """Of two shapes, one of them twice."""
-    some = [matrices(4, 6), matrices(6, 4), matrices(4, 6) + 1]
+    """Of three shapes with other longer sides, one of them twice."""
+    some = [matrices(4, 6), matrices(10, 4), matrices(4, 6) + 1, matrices(5, 5)]
     for one in some:
         one.requires_grad_().grad = matrices(*one.shape) * 0.5 + one.detach()
     return some
@@ -74,21 +74,29 @@ def test_a_step_moves_every_direction_alike_by_about_adams_step() -> None:
     optimizer_of(ours, rate=0.1).step()
     for one, start in zip(ours, before, strict=True):
         assert one.grad is not None
-        expected = start - 0.1 * 0.2 * 6**0.5 * orthogonal(one.grad.unsqueeze(0))[0]
+        expected = start - 0.1 * 0.2 * max(one.shape) ** 0.5 * orthogonal(one.grad.unsqueeze(0))[0]
         torch.testing.assert_close(one.detach(), expected, rtol=1e-4, atol=1e-4)
         assert (one.detach() - start).square().mean().sqrt().item() == pytest.approx(0.1 * 0.2, rel=0.25)
 
 
-def test_momentum_is_the_mean_of_the_gradients_so_far_with_the_older_ones_fading() -> None:
-    ours = parameters()
-    muon, expected = optimizer_of(ours), torch.zeros(4, 6)
-    for seed in range(4):
-        for one in ours:
-            one.grad = torch.randn(one.shape, generator=torch.Generator().manual_seed(seed))
-        assert ours[0].grad is not None
-        expected = 0.95 * expected + 0.05 * ours[0].grad
+def test_three_steps_are_the_formula_written_out() -> None:
+    """Nesterov's: the direction is the momentum's with the gradient counted once more."""
+    ours, rate, weight_decay = parameters(), 0.1, 0.5
+    muon = optimizer_of(ours, weight_decay=weight_decay, rate=rate)
+    weights = [one.detach().clone() for one in ours]
+    momentums = [torch.zeros_like(one) for one in weights]
+    for step in range(3):
+        for number, one in enumerate(ours):
+            gradient = torch.randn(one.shape, generator=torch.Generator().manual_seed(10 * step + number))
+            one.grad = gradient.clone()
+            momentums[number] = 0.95 * momentums[number] + 0.05 * gradient
+            direction = orthogonal((0.95 * momentums[number] + 0.05 * gradient).unsqueeze(0))[0]
+            length = 0.2 * max(one.shape) ** 0.5
+            weights[number] = (1 - rate * weight_decay) * weights[number] - rate * length * direction
         muon.step()
-    torch.testing.assert_close(muon.state[ours[0]]["momentum"], expected)
+    for one, weight, momentum in zip(ours, weights, momentums, strict=True):
+        torch.testing.assert_close(muon.state[one]["momentum"], momentum)
+        torch.testing.assert_close(one.detach(), weight, rtol=1e-4, atol=1e-4)
 
 
 def test_weights_decay_by_their_rate() -> None:
