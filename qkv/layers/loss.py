@@ -172,3 +172,5 @@ def loss_and_gradient_of_two_readings(
 
 CHUNKS = Chunks(1024, loss_and_gradient, loss_and_gradient_of_two_readings)
 """The plain way."""
+GPU_POSITIONS = 8192
+"""Of a chunk on a GPU (`gpu.loss.CHUNKS`): here, since memory is estimated where there is no GPU to be asked, too."""

@@ -10,12 +10,10 @@ import torch
 from qkv.config import Config
 from qkv.data.batch import Packed
 from qkv.devices import choose_device, choose_precision
-from qkv.layers.loss import CHUNKS
+from qkv.layers.loss import CHUNKS, GPU_POSITIONS
 from qkv.models.build import assemble, count_parameters
 
 _FLOAT = 4
-_GPU_CHUNK = 8192
-"""Positions of a chunk of the loss on a GPU, which is not there to be asked where there is no GPU."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def _working_bytes(parameters: int, vocabulary: int, precision: torch.dtype) -> 
     if precision == torch.float32:
         return parameters * _FLOAT + 3 * CHUNKS.positions * vocabulary * _FLOAT
     # The model's own weights and gradients are narrow, beside exact ones; the gradient is written over the logits.
-    return parameters * (_FLOAT + 2 * precision.itemsize) + _GPU_CHUNK * vocabulary * precision.itemsize
+    return parameters * (_FLOAT + 2 * precision.itemsize) + GPU_POSITIONS * vocabulary * precision.itemsize
 
 
 def _bytes_saved_for_a_row(config: Config) -> int:

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from qkv.layers.loss import IGNORED, Chunks
+from qkv.layers.loss import GPU_POSITIONS, IGNORED, Chunks
 
 BLOCK = 4096
 
@@ -36,7 +36,7 @@ def loss_and_gradient_of_two_readings(
     return total_P.sum(), surprise_P.sum(), logits_PV
 
 
-CHUNKS = Chunks(8192, loss_and_gradient, loss_and_gradient_of_two_readings)
+CHUNKS = Chunks(GPU_POSITIONS, loss_and_gradient, loss_and_gradient_of_two_readings)
 
 
 @triton.jit
