@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import json
 import math
 import types
@@ -64,6 +65,7 @@ class ModelConfig:
             raise ConfigError(
                 f"rotary positions turn pairs: a head's keys are {self.head_key_width} wide, an odd number"
             )
+        _make_floats(self)
 
     @property
     def head_key_width(self) -> int:
@@ -104,6 +106,7 @@ class TextConfig:
         _at_least(0, "text.sampling_alpha", self.sampling_alpha)
         if self.segmentations > 1 and self.algorithm != "unigram":
             raise ConfigError("text.segmentations samples subwords, which only text.algorithm=unigram can do")
+        _make_floats(self)
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,7 @@ class DataConfig:
         if self.max_ratio < 1:
             raise ConfigError(f"data.max_ratio is {self.max_ratio}; a ratio of the longer to the shorter is at least 1")
         _between(0, 1, "data.least_letters", self.least_letters)
+        _make_floats(self)
 
 
 @dataclass(frozen=True)
@@ -244,6 +248,7 @@ class TrainingConfig:
             raise ConfigError(f"training.tolerated_rise is {self.tolerated_rise}; it must be above 0, or none")
         if self.patience is not None:
             _at_least(1, "training.patience", self.patience)
+        _make_floats(self)
 
 
 @dataclass(frozen=True)
@@ -265,6 +270,7 @@ class SearchConfig:
             _at_least(1, f"search.{name}", getattr(self, name))
         _within(0, 10_000, "search.extra_length", self.extra_length)
         _between(0, 100, "search.length_penalty", self.length_penalty)
+        _make_floats(self)
 
 
 @dataclass(frozen=True)
@@ -392,11 +398,33 @@ def _fits(value: Any, kind: Any) -> bool:
             if value in typing.get_args(alternative):
                 return True
         elif alternative is float:
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and _finite(value):
                 return True
         elif isinstance(value, alternative) and (alternative is bool or not isinstance(value, bool)):
             return True
     return False
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # A whole number that is too large for one that need not be whole.
+        return False
+
+
+def _make_floats(section: Any) -> None:
+    """A whole number given for a setting that need not be one is a float all the same: libraries ask which it is."""
+    for name in _names_of_floats(section.__class__):
+        value = getattr(section, name)
+        if isinstance(value, int):
+            object.__setattr__(section, name, float(value))
+
+
+@functools.cache
+def _names_of_floats(kind: type[Any]) -> list[str]:
+    hints = typing.get_type_hints(kind)
+    return [name for name, hint in hints.items() if float in _alternatives(hint)]
 
 
 _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}

@@ -70,14 +70,14 @@ def test_every_choice_can_be_chosen_and_nothing_else(name: str) -> None:
         ("training.steps", "2.5e5", 250_000),
         ("training.learning_rate", "1e0", 1.0),
         ("model.dropout", "0.25", 0.25),
-        ("model.dropout", "0", 0),
+        ("model.dropout", "0", 0.0),
         ("training.learning_rate", "3e-4", 3e-4),
         ("training.tensorboard", "true", True),
         ("training.tensorboard", "False", False),
         ("training.device", "cuda:1", "cuda:1"),
         ("training.device", "none", "none"),
         ("training.clip", "none", None),
-        ("training.clip", "1", 1),
+        ("training.clip", "1", 1.0),
         ("training.patience", "None", None),
         ("model.key_width", "16", 16),
         ("model.norm", "rms", "rms"),
@@ -91,6 +91,19 @@ def test_an_override_has_the_type_of_its_setting(name: str, text: str, value: ob
     changed = dict(settings(override_all(Config(), {name: text})))
     assert changed == {**SETTINGS, name: value}
     assert type(changed[name]) is type(value)
+
+
+@pytest.mark.parametrize("name", [name for name, value in SETTINGS.items() if isinstance(value, float)])
+def test_a_whole_number_for_a_float_is_one_however_it_is_given(name: str) -> None:
+    section, _, setting = name.partition(".")
+    whole = int(SETTINGS[name])
+    for config in (
+        override_all(Config(), {name: str(whole)}),
+        from_json(json.dumps({section: {setting: whole}})),
+        Config().with_changes(**{section: {setting: whole}}),
+    ):
+        assert dict(settings(config))[name] == whole
+        assert type(dict(settings(config))[name]) is float
 
 
 @pytest.mark.parametrize(
@@ -109,6 +122,7 @@ def test_an_override_has_the_type_of_its_setting(name: str, text: str, value: ob
         ("model.dropout", "true", "model.dropout takes a number, not 'true'"),
         ("training.learning_rate", "nan", "training.learning_rate takes a number, not 'nan'"),
         ("training.learning_rate", "inf", "training.learning_rate takes a number, not 'inf'"),
+        ("training.learning_rate", "9" * 400, "training.learning_rate takes a number, not '9"),
         ("training.tensorboard", "1", "training.tensorboard takes true or false, not '1'"),
         ("training.clip", "tight", "training.clip takes a number or none, not 'tight'"),
         ("model.norm", "batch", "model.norm takes layer, rms, not 'batch'"),
