@@ -42,9 +42,9 @@ from qkv.devices import choose_device, choose_kernels, release_memory
 from qkv.prepare import Prepared
 from qkv.progress import duration
 from qkv.recipes import recipe
-from qkv.reproduce.budget import steps_a_second
 from qkv.training import train_prepared
 from qkv.training.feeding import ramp_of
+from qkv.training.speed import steps_a_second
 
 _BESIDE = 20.0
 """Seconds of a trial, about, in which it does not learn: it lays out its rows, translates, and saves its weights."""

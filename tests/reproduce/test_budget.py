@@ -14,9 +14,10 @@ from qkv.errors import ConfigError, TextError
 from qkv.prepare import Prepared
 from qkv.recipes import recipe
 from qkv.reproduce import plan
-from qkv.reproduce.budget import shortened, steps_a_second, steps_in_time
+from qkv.reproduce.budget import shortened, steps_in_time
 from qkv.reproduce.plan import Length, planned
 from qkv.training.optimizer import learning_rate
+from qkv.training.speed import steps_a_second
 from qkv.training.step import Step
 from tests import toy
 from tests.toy import QUICK
