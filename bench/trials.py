@@ -29,6 +29,7 @@ import argparse
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -36,9 +37,12 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
+from bench.options import above_zero
 from bench.trial_table import COMMON, COSTS_NOTHING, TRIALS, Trial
+from qkv.commands.arguments import changed_settings, changes_argument
 from qkv.config import Config, override_all
 from qkv.devices import choose_device, choose_kernels, release_memory
+from qkv.errors import ConfigError, QkvError, StorageError
 from qkv.prepare import Prepared
 from qkv.progress import duration
 from qkv.recipes import recipe
@@ -49,38 +53,82 @@ from qkv.training.speed import steps_a_second
 _BESIDE = 20.0
 """Seconds of a trial, about, in which it does not learn: it lays out its rows, translates, and saves its weights."""
 _MEASURING = 3.0
+_FAILED = {"name", "asked", "error"}
+_FOUND = {"name", "asked", "steps", "seconds", "tokens_per_second", "nll", "bleu", "note"}
+"""What the table says of a trial, at the least."""
 _TILED = 128
 """The widest row that attention's own kernel takes (`layers.gpu.attention.WIDEST`, which needs Triton to be read)."""
 
 
-def main() -> None:
+def main() -> int:
+    """The exit code: 0, or that of what is wrong with what was asked for, or 1 where a trial failed."""
     parser = _parser()
     options = parser.parse_args()
+    try:
+        return _run(parser, options)
+    except QkvError as error:
+        print(f"bench.trials: {error}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"bench.trials: {error.filename}: {error.strerror}", file=sys.stderr)
+        return StorageError.exit_code
+
+
+def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if options.table:
+        if not options.table.is_file():
+            raise ConfigError(f"--table {options.table}: there is no such file; --output of an earlier command is one")
         print(table(results_in(options.table)))
-        return
+        return 0
     chosen = {name: one for name, one in TRIALS.items() if _wanted(name, options.only)}
     if not chosen:
         parser.error(f"no trial has {' or '.join(options.only)} in its name; --list shows them all")
     if options.list:
         print("\n".join(chosen))
-        return
-    given = {name: one for name, one in chosen.items() if getattr(options, one.data) is not None}
-    for name in chosen.keys() - given.keys():
-        print(f"{name}: needs --{chosen[name].data}")
-    there = [one for one in results_in(options.output) if "error" not in one]
-    trials = {name: one for name, one in given.items() if not _is_among(there, name, one, options)}
-    kinds = {_kind(trial) for trial in trials.values()}
+        return 0
+    trials = _to_run(chosen, options)
+    kinds = {_same_work(trial) for trial in trials.values()}
     expected = (options.seconds + _BESIDE) * len(trials) + _BESIDE * len(kinds)
     print(f"{len(trials)} trials of {options.seconds:g} s: about {duration(expected)} in all", flush=True)
     drop_half_a_line(options.output)
-    begun = time.monotonic()
+    begun, failed = time.monotonic(), 0
     for number, result in enumerate(results(trials, options), start=1):
         with options.output.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
+        failed += "error" in result
         left = (time.monotonic() - begun) / number * (len(trials) - number)
         print(f"{row(result)} · {number} of {len(trials)}, about {duration(left)} left", flush=True)
     print(table(results_in(options.output)))
+    if failed:
+        print(f"bench.trials: {failed} of {len(trials)} trials failed; the table says why", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _to_run(chosen: Mapping[str, Trial], options: argparse.Namespace) -> dict[str, Trial]:
+    """Those that have data and no result yet; what none of them could do with is told before any begins."""
+    if not options.output.parent.is_dir():
+        raise ConfigError(f"--output {options.output}: the folder {options.output.parent} is not there")
+    if options.output.is_dir():
+        raise ConfigError(
+            f"--output {options.output} is a folder; give a file, such as {options.output / 'trials.jsonl'}"
+        )
+    given = {name: one for name, one in chosen.items() if getattr(options, one.data) is not None}
+    if not given:
+        needed = sorted({f"--{one.data}" for one in chosen.values()})
+        raise ConfigError(f"nothing to train on; give {' or '.join(needed)}: a directory that qkv prepare wrote")
+    for name in chosen.keys() - given.keys():
+        print(f"{name}: needs --{chosen[name].data}")
+    changes = changed_settings(options)
+    wrong = []
+    for trial in given.values():
+        try:
+            config_of(trial, changes)
+        except ConfigError as error:
+            wrong.append(error)
+    if len(wrong) == len(given):
+        raise wrong[0]
+    there = [one for one in results_in(options.output) if "error" not in one]
+    return {name: one for name, one in given.items() if not _is_among(there, name, one, options)}
 
 
 def results(trials: Mapping[str, Trial], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -101,16 +149,16 @@ def results(trials: Mapping[str, Trial], options: argparse.Namespace) -> Iterato
 def attempt(trial: Trial, options: argparse.Namespace, speeds: dict[tuple[object, int], float]) -> dict[str, Any]:
     """A run of as many steps as its speed allows, and how good it is in the end."""
     prepared = Prepared.open(getattr(options, trial.data))
-    config = prepared.applied_to(config_of(trial, options.set))
-    kind, log = _kind(trial), options.output.with_suffix(".log")
+    config = prepared.applied_to(config_of(trial, changed_settings(options)))
+    work, log = _same_work(trial), options.output.with_suffix(".log")
     with log.open("a", encoding="utf-8") as file, redirect_stderr(file), tempfile.TemporaryDirectory() as directory:
         for rows, _, _ in ramp_of(config.training).stages(config.rows_a_step):
             # Small steps take more than their share of the time, and each size sets up kernels of its own.
-            if (kind, rows) not in speeds:
+            if (work, rows) not in speeds:
                 alike = {"tokens_per_batch": rows * config.row_width, "ramp_steps": 0, "dropout_after": 0}
-                speeds[kind, rows] = steps_a_second(config.with_changes(training=alike), prepared, _MEASURING)
+                speeds[work, rows] = steps_a_second(config.with_changes(training=alike), prepared, _MEASURING)
         steps = steps_within(
-            config, options.seconds, {rows: speed for (one, rows), speed in speeds.items() if one == kind}
+            config, options.seconds, {rows: speed for (one, rows), speed in speeds.items() if one == work}
         )
         ends = {"steps": steps, "validate_every": steps, "save_every": steps}
         run = Path(directory) / "run"
@@ -121,9 +169,9 @@ def attempt(trial: Trial, options: argparse.Namespace, speeds: dict[tuple[object
     return {**found, "steps": steps, "tokens_per_second": learned["tokens_per_second"], "note": note(config)}
 
 
-def config_of(trial: Trial, more: list[str]) -> Config:
-    changes = {**COMMON, **trial.settings, **dict(one.split("=", 1) for one in more)}
-    return override_all(recipe("base"), {name: str(value) for name, value in changes.items()})
+def config_of(trial: Trial, changes: Mapping[str, str]) -> Config:
+    settings = {**COMMON, **trial.settings, **changes}
+    return override_all(recipe("base"), {name: str(value) for name, value in settings.items()})
 
 
 def steps_within(config: Config, seconds: float, speeds: Mapping[int, float]) -> int:
@@ -147,7 +195,13 @@ def note(config: Config) -> str:
 
 def results_in(path: Path) -> list[dict[str, Any]]:
     """What a file of results says; the last line may be half a line, where a machine was taken away."""
-    return [json.loads(line) for line in _whole_lines(path)]
+    try:
+        found: list[Any] = [json.loads(line) for line in _whole_lines(path)]
+    except ValueError as error:
+        raise ConfigError(f"{path} is no file of results, which has one JSON object a line: {error}") from error
+    if not all(isinstance(one, dict) and (one.keys() >= _FAILED or one.keys() >= _FOUND) for one in found):
+        raise ConfigError(f"{path} is no file of results: not every line says what came of a trial")
+    return found
 
 
 def drop_half_a_line(path: Path) -> None:
@@ -181,7 +235,7 @@ def row(result: dict[str, Any]) -> str:
 def _question(name: str, trial: Trial, options: argparse.Namespace) -> dict[str, Any]:
     """What a result is the answer to."""
     data = Prepared.open(getattr(options, trial.data)).fingerprint
-    return {"name": name, "asked": options.seconds, "set": options.set, "data": data}
+    return {"name": name, "asked": options.seconds, "set": options.changes, "data": data}
 
 
 def _is_among(results: list[dict[str, Any]], name: str, trial: Trial, options: argparse.Namespace) -> bool:
@@ -189,7 +243,7 @@ def _is_among(results: list[dict[str, Any]], name: str, trial: Trial, options: a
     return any({key: one.get(key) for key in question} == question for one in results)
 
 
-def _kind(trial: Trial) -> object:
+def _same_work(trial: Trial) -> object:
     """The same for trials whose steps do the same work."""
     settings = {name: value for name, value in trial.settings.items() if name not in COSTS_NOTHING}
     return trial.data, tuple(sorted(settings.items()))
@@ -213,11 +267,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, help="a directory that qkv prepare wrote")
     parser.add_argument("--unigram", type=Path, help="another, of the same corpus with text.algorithm=unigram")
     parser.add_argument("--sampled", type=Path, help="another, with several text.segmentations and the same vocabulary")
-    parser.add_argument("--seconds", type=float, default=50.0, help="of steps for each trial (default: 50)")
+    parser.add_argument("--seconds", type=above_zero, default=50.0, help="of steps for each trial (default: 50)")
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="this trial, or those with this in their name"
     )
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of every trial")
+    changes_argument(parser)
     parser.add_argument(
         "--output", type=Path, default=Path("trials.jsonl"), help="what came of them, added line by line"
     )
@@ -227,4 +281,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import qkv.layers
 from bench import trials
 from bench.trial_table import TRIALS, Trial, papers
 from bench.trials import config_of, drop_half_a_line, results_in, steps_within, table
@@ -23,20 +25,20 @@ SMALL = [
 
 @pytest.mark.parametrize("name", TRIALS)
 def test_every_trial_is_a_recipe(name: str) -> None:
-    config = config_of(TRIALS[name], [])
+    config = config_of(TRIALS[name], {})
     assert config.model.width == 512
     assert config.rows_a_step * config.row_width > 0.98 * 32_768
 
 
 def test_fast_is_the_recipe_of_this_name_but_for_the_schedule_of_a_short_run() -> None:
-    ours, theirs = config_of(TRIALS["fast"], []), recipe("fast")
+    ours, theirs = config_of(TRIALS["fast"], {}), recipe("fast")
     assert ours.model == theirs.model
     for name in ("optimizer", "learning_rate", "rest_rate", "tokens_per_batch", "clip", "beta2", "label_smoothing"):
         assert getattr(ours.training, name) == getattr(theirs.training, name)
 
 
 def test_the_papers_control_has_its_model_and_the_peak_of_its_rate_sooner() -> None:
-    config, base = config_of(Trial(papers(7e-4, 200)), []), recipe("base")
+    config, base = config_of(Trial(papers(7e-4, 200)), {}), recipe("base")
     assert config.model == base.model
     rates = [learning_rate(config.training, 512, step) for step in range(1, 1000)]
     assert rates.index(max(rates)) == 199
@@ -45,7 +47,7 @@ def test_the_papers_control_has_its_model_and_the_peak_of_its_rate_sooner() -> N
 
 
 def test_steps_of_smaller_batches_take_their_own_time() -> None:
-    steady, growing = (config_of(TRIALS[name], []) for name in ("fast", "fast, batches grow over 150 steps"))
+    steady, growing = (config_of(TRIALS[name], {}) for name in ("fast", "fast, batches grow over 150 steps"))
     # A quarter of the rows takes a third of the time, half of them two thirds.
     speeds = {128: 30.0, 256: 15.0, 512: 10.0}
     assert steps_within(steady, 60.05, speeds) == 600
@@ -54,12 +56,13 @@ def test_steps_of_smaller_batches_take_their_own_time() -> None:
     assert steps_within(growing, 1.0, speeds) == 30
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    """With models small enough to learn within a second; the exit code."""
     small = [part for setting in SMALL for part in ("--set", setting)]
     monkeypatch.setattr(trials, "_MEASURING", 0.1)
     monkeypatch.setattr("sys.argv", ["trials", "--seconds=0.4", *small, *map(str, arguments)])
     with toy.one_thread():
-        trials.main()
+        return trials.main()
 
 
 def test_trials_are_written_as_they_come_and_not_taken_twice(
@@ -67,7 +70,7 @@ def test_trials_are_written_as_they_come_and_not_taken_twice(
 ) -> None:
     output = tmp_path / "trials.jsonl"
     options = (f"--data={toy_data}", f"--output={output}", "--only=fast", "--only=unigram", "--only=rows of 64")
-    run(monkeypatch, *options)
+    assert run(monkeypatch, *options) == 0
     told = capsys.readouterr().out
     assert "fast, unigram: needs --unigram" in told
     assert "2 trials of 0.4 s: about" in told
@@ -79,7 +82,7 @@ def test_trials_are_written_as_they_come_and_not_taken_twice(
         assert one["note"] == "plain kernels"
         assert one["name"] in told and f"{one['nll']:.3f}" in told
     before = output.read_bytes()
-    run(monkeypatch, *options)
+    assert run(monkeypatch, *options) == 0
     assert output.read_bytes() == before
     assert "0 trials of 0.4 s" in capsys.readouterr().out
 
@@ -89,11 +92,67 @@ def test_a_trial_that_fails_says_why_and_costs_the_others_nothing(
 ) -> None:
     monkeypatch.setitem(TRIALS, "fast, rows of 64", Trial({**TRIALS["fast"].settings, "training.row_width": 4}))
     output = tmp_path / "trials.jsonl"
-    run(monkeypatch, f"--data={toy_data}", f"--output={output}", "--only=rows of 64", "--only=fast, two readings agree")
+    options = (f"--data={toy_data}", f"--output={output}", "--only=rows of 64", "--only=fast, two readings agree")
+    assert run(monkeypatch, *options) == 1
     sound, failed = results_in(output)
     assert failed["error"].startswith("ConfigError: no pair of the corpus fits rows of 4 positions")
-    assert failed["error"] in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert failed["error"] in told.out
+    assert told.err == "bench.trials: 1 of 2 trials failed; the table says why\n"
     assert sound["nll"] > 0
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("--seconds -1", "argument --seconds: '-1' is not a number above 0"),
+        ("--seconds nan", "argument --seconds: 'nan' is not a number above 0"),
+        ("--seconds soon", "argument --seconds: 'soon' is not a number above 0"),
+        ("--only xyzzy", "no trial has xyzzy in its name; --list shows them all"),
+        ("--only fast", "nothing to train on; give --data: a directory that qkv prepare wrote"),
+        ("--data {folder}/nowhere", "{folder}/nowhere"),
+        ("--data {data} --set nope", "--set takes NAME=VALUE, such as training.steps=500, not 'nope'"),
+        ("--data {data} --set model.with=3", "no setting is called 'model.with'; did you mean 'model.width'?"),
+        ("--data {data} --set model.width=wide", "model.width takes a whole number, not 'wide'"),
+        ("--data {data} --output {folder}/nowhere/trials.jsonl", "the folder {folder}/nowhere is not there"),
+        ("--data {data} --output {folder}", "--output {folder} is a folder; give a file"),
+        ("--data {data} --output {folder}/prose", "{folder}/prose is no file of results, which has one JSON object"),
+        ("--table {folder}/nowhere", "--table {folder}/nowhere: there is no such file"),
+        ("--table {folder}/prose", "{folder}/prose is no file of results, which has one JSON object a line"),
+        ("--table {folder}/names", "{folder}/names is no file of results: not every line says what came of a trial"),
+    ],
+)
+def test_what_cannot_be_tried_is_told_before_anything_is(
+    command: str,
+    words: str,
+    tmp_path: Path,
+    toy_data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "prose").write_text("There was no time.\n")
+    (tmp_path / "names").write_text('{"name": "fast"}\n')
+    monkeypatch.chdir(tmp_path)
+    places = {"folder": tmp_path, "data": toy_data}
+    monkeypatch.setattr("sys.argv", ["trials", *(part.format(**places) for part in command.split())])
+    try:
+        code = trials.main()
+    except SystemExit as end:
+        code = int(end.code or 0)
+    told = capsys.readouterr()
+    assert code == 2
+    assert words.format(**places) in told.err
+    assert "|" not in told.out
+
+
+def test_the_widest_row_of_our_attention_is_known_without_triton() -> None:
+    source = Path(qkv.layers.__file__).parent / "gpu" / "attention.py"
+    given = {
+        ast.unparse(node.targets[0]): node.value
+        for node in ast.parse(source.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign)
+    }
+    assert ast.literal_eval(given["WIDEST"]) == trials._TILED
 
 
 def test_the_table_has_the_best_first_and_failures_last() -> None:
@@ -110,7 +169,8 @@ def test_the_table_has_the_best_first_and_failures_last() -> None:
 def test_half_a_line_is_no_result(tmp_path: Path) -> None:
     """A machine may be taken away while it writes."""
     output = tmp_path / "trials.jsonl"
-    output.write_text('{"name": "fast"}\n{"name": "fa')
-    assert results_in(output) == [{"name": "fast"}]
+    whole = '{"name": "fast", "asked": 5.0, "error": "no room"}\n'
+    output.write_text(whole + '{"name": "fa')
+    assert results_in(output) == [{"name": "fast", "asked": 5.0, "error": "no room"}]
     drop_half_a_line(output)
-    assert output.read_text() == '{"name": "fast"}\n'
+    assert output.read_text() == whole
