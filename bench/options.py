@@ -1,9 +1,25 @@
-"""What options of several benchmarks have to be."""
+"""What options of several benchmarks have to be, and how a benchmark ends that was given wrong ones."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import sys
+from collections.abc import Callable
+
+from qkv.errors import QkvError, StorageError
+
+
+def told(name: str, work: Callable[[], int | None]) -> int:
+    """The exit code of a benchmark; what goes wrong for its user is one line on standard error."""
+    try:
+        return work() or 0
+    except QkvError as error:
+        message, code = str(error), error.exit_code
+    except OSError as error:
+        message, code = f"{error.filename}: {error.strerror}", StorageError.exit_code
+    print(f"{name}: {message}", file=sys.stderr)
+    return code
 
 
 def above_zero(text: str) -> float:

@@ -37,12 +37,12 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from bench.options import above_zero
+from bench.options import above_zero, told
 from bench.trial_table import COMMON, COSTS_NOTHING, TRIALS, Trial
 from qkv.commands.arguments import changed_settings, changes_argument
 from qkv.config import Config, override_all
 from qkv.devices import choose_device, choose_kernels, release_memory
-from qkv.errors import ConfigError, QkvError, StorageError
+from qkv.errors import ConfigError
 from qkv.prepare import Prepared
 from qkv.progress import duration
 from qkv.recipes import recipe
@@ -64,14 +64,7 @@ def main() -> int:
     """The exit code: 0, or that of what is wrong with what was asked for, or 1 where a trial failed."""
     parser = _parser()
     options = parser.parse_args()
-    try:
-        return _run(parser, options)
-    except QkvError as error:
-        print(f"bench.trials: {error}", file=sys.stderr)
-        return error.exit_code
-    except OSError as error:
-        print(f"bench.trials: {error.filename}: {error.strerror}", file=sys.stderr)
-        return StorageError.exit_code
+    return told("bench.trials", lambda: _run(parser, options))
 
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
@@ -136,14 +129,14 @@ def results(trials: Mapping[str, Trial], options: argparse.Namespace) -> Iterato
     speeds: dict[tuple[object, int], float] = {}
     for name, trial in trials.items():
         begun = time.monotonic()
-        told: dict[str, Any] = {**_question(name, trial, options), "commit": _commit()}
+        result: dict[str, Any] = {**_question(name, trial, options), "commit": _commit()}
         try:
-            told |= attempt(trial, options, speeds)
+            result |= attempt(trial, options, speeds)
         except Exception as error:  # noqa: BLE001
-            told |= {"error": f"{type(error).__name__}: {error}"}
+            result |= {"error": f"{type(error).__name__}: {error}"}
         # Only here is the error gone, and with it all that it led to.
         release_memory(choose_device("auto"))
-        yield told | {"wall": time.monotonic() - begun}
+        yield result | {"wall": time.monotonic() - begun}
 
 
 def attempt(trial: Trial, options: argparse.Namespace, speeds: dict[tuple[object, int], float]) -> dict[str, Any]:
