@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.marian import BEGIN, END, PADDING, marian, padded
-from qkv.config import Config
+from qkv.config import Config, settings
 from qkv.data.corpus import Corpus
 from qkv.layers.loss import IGNORED
 
@@ -68,7 +68,10 @@ def marian_logits(config: Config, vocabulary: int) -> tuple[nn.Module, Callable[
 
 
 class TorchTransformer(nn.Module):
-    """torch.nn.Transformer with what its tutorial puts around it: embeddings (shared), sinusoids, an output layer."""
+    """torch.nn.Transformer with what its tutorial puts around it: embeddings (shared), sinusoids, an output layer.
+
+    Its dropout is also inside attention and feed-forward networks, where neither qkv nor Marian has any.
+    """
 
     def __init__(self, config: Config, vocabulary: int) -> None:
         super().__init__()
@@ -109,6 +112,19 @@ def torch_logits(config: Config, vocabulary: int) -> tuple[nn.Module, Callable[[
 
 PEERS = {"transformers' MarianMTModel": marian_logits, "torch.nn.Transformer": torch_logits}
 
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "model.residual": ("post",), "model.norm": ("layer",), "model.positions": ("sinusoidal",),
+    "model.feed_forward": ("relu",), "model.query_key_norm": ("none",), "model.key_width": (None,),
+    "model.value_width": (None,), "training.optimizer": ("adam", "adamw"), "training.agreement": (0,),
+}  # fmt: skip
+"""What the peers can do of what a recipe may ask for."""
+
+
+def unlike_peers(config: Config) -> list[str]:
+    """The settings that would have qkv do other work than the peers."""
+    given = dict(settings(config))
+    return [f"{name}={given[name]}" for name, choices in _CHOICES.items() if given[name] not in choices]
+
 
 def peer_steps(
     name: str, config: Config, vocabulary: int, batches: list[PaddedBatch], device: torch.device
@@ -122,7 +138,10 @@ def peer_steps(
             tokens, batch = batch.tokens, batch.to(device)
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 loss = functional.cross_entropy(
-                    logits(batch).flatten(0, 1), batch.label.flatten(), ignore_index=IGNORED, label_smoothing=0.1
+                    logits(batch).flatten(0, 1),
+                    batch.label.flatten(),
+                    ignore_index=IGNORED,
+                    label_smoothing=config.training.label_smoothing,
                 )
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
