@@ -160,10 +160,10 @@ def qkv_speed(options: argparse.Namespace, tokens: int, steps: int) -> Speed:
     speed, idle = (
         float(np.average([line[name] for line in measured], weights=seconds)) for name in ("tokens_per_second", "idle")
     )
-    memory = f", and {measured[-1]['memory'] / 1e9:.1f} GB of its memory are used at most" if "memory" in first else ""
+    held = f", and tensors hold {measured[-1]['memory'] / 1e9:.1f} GB of memory at most" if "memory" in first else ""
     print(
         f"qkv: {speed:,.0f} tokens/s with {tokens:,} target positions a step; the device waits {idle:.2%} of the time"
-        f"{memory}",
+        f"{held}",
         flush=True,
     )
     return Speed("qkv", tokens, speed)
