@@ -35,6 +35,8 @@ from qkv.training.processes import Processes
 _RESULT = "result.json"
 _CAUTION = 1.5
 """A row may take this many times what the slowest before it took: machines are shared."""
+_FEW = 3000
+"""Steps after which base, on one GPU, had not left the plateau on which post-norm layers as deep as it begin."""
 _AT_THE_END = {"final": "last", "average_checkpoints": 1, "keep_checkpoints": 1, "validation_sentences": 0}
 """Table 3 is made without averaging, and BLEU is measured once, when a row is done."""
 
@@ -209,6 +211,11 @@ def _notes(done: Mapping[str, Mapping[str, Any]]) -> list[str]:
     seconds = [float(one["seconds"]) for one in done.values()]
     some = next(iter(done.values()))
     signatures = {str(one["signature"]) for one in done.values() if "signature" in one}
+    short = [row for row, one in done.items() if one["steps"] < _FEW]
+    plateau = (
+        f"{', '.join(short)}: fewer than {_FEW:,} steps, after which layers as deep as the paper's have hardly begun "
+        "to learn; give a larger budget, or batches of fewer positions by --set training.tokens_per_batch"
+    )
     scored = f"BLEU of {some['sentences']:,} sentences: `{'`, `'.join(sorted(signatures))}`"
     return [
         f"each row trained for {duration(min(seconds))} to {duration(max(seconds))}, steps of "
@@ -216,5 +223,6 @@ def _notes(done: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"{some['seed']}, one run a row: differences as small as two seeds make mean nothing",
         "perplexity a subword and BLEU are those of the development set; the paper's rows had 100,000 steps (big: "
         "300,000), ours a fraction of that, so what learns fast looks better here than in the end",
+        *([plateau] if short else []),
         scored if signatures else "no BLEU yet: sacrebleu is not installed; the same command adds it where it is",
     ]

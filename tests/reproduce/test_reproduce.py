@@ -131,6 +131,7 @@ def test_rows_of_table_3_stand_beside_the_papers(command: Command, tmp_path: Pat
     assert ran.code == 0, ran.err
     table = cells(ran.out.decode())
     assert [*table] == ["row", ":-------", "base", "B-keys16", "B-keys32"]
+    assert "- base, B-keys16, B-keys32: fewer than 3,000 steps, " in ran.out.decode()
     assert table["base"][0] == "4"
     assert table["B-keys16"][-5:] == ["58", "5.16", "+0.24", "25.1", "-0.7"]
     told = results(tmp_path / "work")["rows"]
