@@ -46,6 +46,10 @@ def draw(runs: Sequence[Path], *, over: str = "steps", only: str | None = None) 
         _frame(axes, panel, OVER[over])
         _fill(axes, panel, histories)
         axes.set_xlim(left=0)
+        if panel.from_nothing:
+            # Only now: an axis that was told where it ends does not grow with what is drawn.
+            axes.set_ylim(bottom=0)
+            axes.yaxis.set_major_formatter("{x:,.0f}")
     _explain(figure, histories)
     return figure
 
@@ -165,9 +169,6 @@ def _frame(axes: Axes, panel: _Panel, along: _Along) -> None:
     axes.set_xlabel(along.unit, color=_GREY)
     if panel.logarithmic:
         _use_logarithm(axes)
-    if panel.from_nothing:
-        axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(color="#e4e4e4", linewidth=0.8)
     axes.tick_params(which="both", colors=_GREY, labelbottom=True)

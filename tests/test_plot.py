@@ -89,6 +89,14 @@ def test_one_panel_can_be_all(tmp_path: Path, only: str, title: str) -> None:
     assert (int.from_bytes(picture[16:20], "big"), int.from_bytes(picture[20:24], "big")) == (1040, 650)
 
 
+def test_the_scale_of_the_speed_begins_at_nothing_and_holds_all_of_it(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", train(100, 5.1), train(200, 4.2))
+    for speed in (draw([run]).axes[3], draw([run], only="speed").axes[0]):
+        bottom, top = speed.get_ylim()
+        assert bottom == 0
+        assert 9200 < top < 10_500
+
+
 def test_runs_of_other_batches_are_compared_over_minutes(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", train(100, 5.1), validation(100, 4.5, bleu=12.3))
     loss, bleu, *_ = draw([run], over="minutes").axes
