@@ -87,13 +87,17 @@ def write_pairs(path: Path, words: Sequence[str]) -> Path:
     ],
 )
 @pytest.mark.parametrize("through", ["prepare", "train"])
-def test_one_direction_may_be_the_other_way_round(corpora: Path, asked: dict[str, str], through: str) -> None:
-    """Names tell the columns; what is asked for tells which way they are learned, validation included."""
+@pytest.mark.parametrize("named", ["held.en-de.tsv", "held.tsv"])
+def test_one_direction_may_be_the_other_way_round(
+    corpora: Path, asked: dict[str, str], through: str, named: str
+) -> None:
+    """Names tell the columns; what is asked for tells which way they are learned. A validation file without such a name
+    is as what is learned from."""
     files, config = [corpora / "one.en-de.tsv"], CONFIG.with_changes(text=asked)
     if through == "train":
         # As `qkv train` does: the languages are settled before there is data.
         config = settled(files, config)
-    valid = write_pairs(corpora / "held.en-de.tsv", [f"held out number {number}" for number in range(8)])
+    valid = write_pairs(corpora / named, [f"held out number {number}" for number in range(8)])
     prepared = prepare(files, corpora / "out", config, valid=[valid])
     text = prepared.applied_to(Config()).text
     assert (text.source_language, text.target_language, text.directions) == ("de", "en", None)

@@ -77,7 +77,7 @@ class Mix:
 
     def beside(self, valid: Sequence[Path], test: Sequence[Path], text: TextConfig) -> Mix:
         """What validation files stand for where these rows are learned from; they and test files must go with them."""
-        mix = Mix.of(valid, text)
+        mix = self._ordering(Mix.of(valid, text))
         learned = {frozenset(row.pair) for row in self.rows if row.pair is not None}
         for part in pair_files(mix.files) if self._named else ():
             named = named_pair(part.files)
@@ -90,6 +90,21 @@ class Mix:
         alike = [row for row in tested if row.pair is not None and frozenset(row.pair) in learned]
         _require_one_order([*self.rows, *mix.rows, *alike])
         return mix
+
+    def _ordering(self, mix: Mix) -> Mix:
+        """The mix, with columns in the order of these where nothing tells theirs and there is but one."""
+        orders = {row.pair for row in self.rows}
+        if len(orders) > 1 or None in orders:
+            return mix
+        (order,) = orders
+        return Mix(
+            tuple(
+                row
+                if any(named_pair(part.files) for part in row.parts())
+                else dataclasses.replace(row, pair=order, directions=self.directions)
+                for row in mix.rows
+            )
+        )
 
     @property
     def _named(self) -> bool:
