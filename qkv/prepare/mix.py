@@ -94,7 +94,7 @@ class Mix:
     def _ordering(self, mix: Mix) -> Mix:
         """The mix, with columns in the order of these where nothing tells theirs and there is but one."""
         orders = {row.pair for row in self.rows}
-        if len(orders) > 1 or None in orders:
+        if len(orders) != 1 or None in orders:
             return mix
         (order,) = orders
         return Mix(

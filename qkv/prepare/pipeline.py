@@ -65,11 +65,11 @@ def prepare(
     mix = Mix.of(files, config.text)
     config = mix.applied_to(config)
     files = mix.files
-    held_out = mix.beside(valid, test, config.text)
     roles = {"training": files, "validation": valid, "test": test}
     given = {**roles, "tokenizer": [tokenizer] if tokenizer is not None else []}
     require_utf8([output, *itertools.chain(*given.values())])
     check_request(config, roles, tokenizer)
+    held_out = mix.beside(valid, test, config.text)
     with explained(output):
         request = Request.of(config, given, mix)
         if (there := existing(output, request)) is not None:
