@@ -102,7 +102,6 @@ class _Along(NamedTuple):
     share: float = 1.0
 
 
-PANELS = ("loss", "quality", "rate", "speed")
 OVER = {"steps": _Along("step", "step"), "minutes": _Along("minutes of steps", "seconds", 1 / 60)}
 
 
@@ -160,7 +159,7 @@ _GREY = "#666666"
 def _panels(histories: Sequence[_History]) -> dict[str, _Panel]:
     # BLEU may be left out of validations; runs are compared by what all of them know.
     quality = _BLEU if all(history.curve("validation", "bleu") for history in histories) else _PERPLEXITY
-    return dict(zip(PANELS, (_LOSS, quality, _RATE, _SPEED), strict=True))
+    return {"loss": _LOSS, "quality": quality, "rate": _RATE, "speed": _SPEED}
 
 
 def _frame(axes: Axes, panel: _Panel, along: _Along) -> None:
@@ -202,10 +201,10 @@ def _explain(figure: Figure, histories: Sequence[_History]) -> None:
     """Names the kinds of curves where there are two, and the runs above all panels."""
     from matplotlib.lines import Line2D
 
+    names = {"train": "training", "validation": "validation"}
+    kinds = [Line2D([], [], color=_GREY, label=names[kind], **marks) for kind, marks in _MARKS.items()]
     for axes in figure.axes:
         if len(axes.get_lines()) > len(histories):
-            names = {"train": "training", "validation": "validation"}
-            kinds = [Line2D([], [], color=_GREY, label=names[kind], **marks) for kind, marks in _MARKS.items()]
             axes.legend(handles=kinds, frameon=False)
     if len(histories) == 1:
         figure.suptitle(histories[0].name, fontsize="x-large")

@@ -125,6 +125,9 @@ def test_validation_and_test_files_go_with_what_is_learned(corpora: Path) -> Non
         with pytest.raises(ConfigError, match=r"held.de-en.tsv is de-en and .*one.en-de.tsv is en-de; swap the col"):
             prepare(files, corpora / "out", CONFIG, valid=valid, test=test)
     assert not (corpora / "out").exists()
+    # Where nobody knows what is learned from, a name contradicts nothing.
+    plain = write_pairs(corpora / "plain.tsv", [f"number {number}" for number in range(80)])
+    assert len(sides(prepare([plain], corpora / "plain", CONFIG, valid=[other]), "valid")) == 8
     # Test files of other languages are only looked for.
     prepare(files, corpora / "out", CONFIG, test=[other])
 

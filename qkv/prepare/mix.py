@@ -79,7 +79,7 @@ class Mix:
         """What validation files stand for where these rows are learned from; they and test files must go with them."""
         mix = self._ordering(Mix.of(valid, text))
         learned = {frozenset(row.pair) for row in self.rows if row.pair is not None}
-        for part in pair_files(mix.files) if self._named else ():
+        for part in pair_files(mix.files) if self._told_by_names else ():
             named = named_pair(part.files)
             if named is not None and frozenset(named) not in learned:
                 raise ConfigError(
@@ -107,9 +107,11 @@ class Mix:
         )
 
     @property
-    def _named(self) -> bool:
-        """Whether names of files tell the languages that are in them."""
-        return all({named_pair(part.files) for part in row.parts()} == {row.pair} for row in self.rows)
+    def _told_by_names(self) -> bool:
+        """Whether names of files tell the languages that are in them, here and so in others."""
+        return all(
+            row.pair is not None and {named_pair(part.files) for part in row.parts()} == {row.pair} for row in self.rows
+        )
 
     @property
     def files(self) -> list[Path]:

@@ -21,6 +21,7 @@ from qkv.layers.loss import IGNORED
 from qkv.prepare import Prepared
 from qkv.recipes import RECIPES, recipe
 from tests import toy
+from tests.bench.refusing import refused
 from tests.toy import QUICK
 
 CPU = torch.device("cpu")
@@ -64,7 +65,8 @@ def test_what_cannot_be_measured_is_told_at_once(
     command: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert words in refused(command, monkeypatch, capsys)
+    refused(train_speed.main, command, monkeypatch)
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -86,17 +88,8 @@ def test_with_a_gpu_too(
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     places = {"folder": tmp_path, "data": toy_data}
-    assert words.format(**places) in refused(command.format(**places), monkeypatch, capsys)
-
-
-def refused(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    monkeypatch.setattr("sys.argv", ["train_speed", *command.split()])
-    try:
-        code = train_speed.main()
-    except SystemExit as end:
-        code = int(end.code or 0)
-    assert code == 2
-    return capsys.readouterr().err
+    refused(train_speed.main, command.format(**places), monkeypatch)
+    assert words.format(**places) in capsys.readouterr().err
 
 
 def test_only_recipes_that_do_the_same_work_have_peers() -> None:

@@ -15,6 +15,7 @@ from bench.trials import config_of, drop_half_a_line, results_in, steps_within, 
 from qkv.recipes import recipe
 from qkv.training.optimizer import learning_rate
 from tests import toy
+from tests.bench.refusing import refused
 
 SMALL = [
     "model.width=16", "model.heads=2", "model.hidden=24", "model.encoder_layers=1", "model.decoder_layers=1",
@@ -134,13 +135,8 @@ def test_what_cannot_be_tried_is_told_before_anything_is(
     (tmp_path / "names").write_text('{"name": "fast"}\n')
     monkeypatch.chdir(tmp_path)
     places = {"folder": tmp_path, "data": toy_data}
-    monkeypatch.setattr("sys.argv", ["trials", *(part.format(**places) for part in command.split())])
-    try:
-        code = trials.main()
-    except SystemExit as end:
-        code = int(end.code or 0)
+    refused(trials.main, command.format(**places), monkeypatch)
     told = capsys.readouterr()
-    assert code == 2
     assert words.format(**places) in told.err
     assert "|" not in told.out
 
