@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor, nn
 
+from qkv.layers.gpu.layout import in_pieces
+
 _ROWS = 64
 """Positions of the hidden layer that one program of the backward pass goes through."""
 _AT_ONCE = 8
@@ -88,7 +90,7 @@ class _GatedNetwork(torch.autograd.Function):
         both_weights = torch.cat([gate_FD, widen_FD])
         both = x_PD @ both_weights.T
         hidden_PF = both.new_empty(both.size(0), gate_FD.size(0))
-        _gate[_grid(hidden_PF)](both, hidden_PF, *hidden_PF.shape, ROWS=_AT_ONCE, BLOCK=_BLOCK)
+        _gate[_grid(hidden_PF)](both, hidden_PF, **_sizes(hidden_PF))
         ctx.save_for_backward(x_PD, both, hidden_PF, both_weights, narrow_DF)
         return (hidden_PF @ narrow_DF.T).view(x_RWD.shape)
 
@@ -98,9 +100,7 @@ class _GatedNetwork(torch.autograd.Function):
         gradient_PD = gradients[0].flatten(0, -2)
         hidden_gradient_PF = gradient_PD @ narrow_DF
         both_gradient = torch.empty_like(both)
-        _gate_gradient[_grid(hidden_PF)](
-            hidden_gradient_PF, both, both_gradient, *hidden_PF.shape, ROWS=_AT_ONCE, BLOCK=_BLOCK
-        )
+        _gate_gradient[_grid(hidden_PF)](hidden_gradient_PF, both, both_gradient, **_sizes(hidden_PF))
         return (
             (both_gradient @ both_weights).view(gradients[0].shape),
             *(both_gradient.T @ x_PD).chunk(2),
@@ -112,6 +112,12 @@ def _grid(hidden_PF: Tensor) -> tuple[int, int]:
     return triton.cdiv(hidden_PF.size(0), _AT_ONCE), triton.cdiv(hidden_PF.size(1), _BLOCK)
 
 
+def _sizes(hidden_PF: Tensor) -> dict[str, int]:
+    P, F = hidden_PF.shape
+    pieces, piece = in_pieces(F)
+    return {"P": P, "pieces": pieces, "PIECE": piece, "ROWS": _AT_ONCE, "BLOCK": _BLOCK}
+
+
 @triton.jit
 def _places(P, F, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     p = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -120,7 +126,8 @@ def _places(P, F, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _gate(both, hidden, P, F, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _gate(both, hidden, P, pieces, PIECE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    F = pieces * PIECE
     p, f, there = _places(P, F, ROWS, BLOCK)
     gate_PF = tl.load(both + p * 2 * F + f, mask=there, other=0.0).to(tl.float32)
     wide_PF = tl.load(both + p * 2 * F + F + f, mask=there, other=0.0).to(tl.float32)
@@ -129,7 +136,10 @@ def _gate(both, hidden, P, F, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _gate_gradient(gradient, both, both_gradient, P, F, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _gate_gradient(
+    gradient, both, both_gradient, P, pieces, PIECE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):
+    F = pieces * PIECE
     p, f, there = _places(P, F, ROWS, BLOCK)
     gradient_PF = tl.load(gradient + p * F + f, mask=there, other=0.0).to(tl.float32)
     gate_PF = tl.load(both + p * 2 * F + f, mask=there, other=0.0).to(tl.float32)

@@ -7,18 +7,23 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from qkv.layers.gpu.layout import in_pieces
 from qkv.layers.loss import GPU_POSITIONS, IGNORED, Chunks
 
 BLOCK = 4096
+WARPS = 8
+_LOWEST = tl.constexpr(-3e38)
+"""Lower than any logit, and a number: the difference of two of them is one, too."""
 
 
 def loss_and_gradient(logits_PV: Tensor, label_P: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
     """Both sums, and the gradient of the first, written over the logits."""
     P, V = logits_PV.shape
     total_P, surprise_P = (torch.empty(P, device=logits_PV.device, dtype=torch.float32) for _ in range(2))
+    pieces, piece = in_pieces(V)
     _loss_and_gradient[(P,)](
-        logits_PV, label_P, total_P, surprise_P, logits_PV.stride(0), V, smoothing,
-        PASSED_OVER=IGNORED, BLOCK=min(BLOCK, triton.next_power_of_2(V)), num_warps=8,
+        logits_PV, label_P, total_P, surprise_P, logits_PV.stride(0), pieces, smoothing,
+        PIECE=piece, PASSED_OVER=IGNORED, BLOCK=min(BLOCK, triton.next_power_of_2(V)), num_warps=WARPS,
     )  # fmt: skip
     return total_P.sum(), surprise_P.sum(), logits_PV
 
@@ -29,9 +34,10 @@ def loss_and_gradient_of_two_readings(
     """The same of rows that were read twice: the twin of `loss.loss_and_gradient_of_two_readings`."""
     P, V = logits_PV.shape
     total_P, surprise_P = (torch.empty(P // 2, device=logits_PV.device, dtype=torch.float32) for _ in range(2))
+    pieces, piece = in_pieces(V)
     _loss_of_two_readings[(P // 2,)](
-        logits_PV, label_P, total_P, surprise_P, logits_PV.stride(0), V, smoothing, agreement, width,
-        PASSED_OVER=IGNORED, BLOCK=min(BLOCK, triton.next_power_of_2(V)), num_warps=8,
+        logits_PV, label_P, total_P, surprise_P, logits_PV.stride(0), pieces, smoothing, agreement, width,
+        PIECE=piece, PASSED_OVER=IGNORED, BLOCK=min(BLOCK, triton.next_power_of_2(V)), num_warps=WARPS,
     )  # fmt: skip
     return total_P.sum(), surprise_P.sum(), logits_PV
 
@@ -41,8 +47,10 @@ CHUNKS = Chunks(GPU_POSITIONS, loss_and_gradient, loss_and_gradient_of_two_readi
 
 @triton.jit
 def _loss_and_gradient(
-    logits, label, total, surprise, stride, V, smoothing, PASSED_OVER: tl.constexpr, BLOCK: tl.constexpr
-):
+    logits, label, total, surprise, stride, pieces, smoothing,
+    PIECE: tl.constexpr, PASSED_OVER: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    V = pieces * PIECE
     p = tl.program_id(0).to(tl.int64)
     own = tl.load(label + p)
     start = logits + p * stride
@@ -67,9 +75,10 @@ def _loss_and_gradient(
 
 @triton.jit
 def _loss_of_two_readings(
-    logits, label, total, surprise, stride, V, smoothing, agreement, width,
-    PASSED_OVER: tl.constexpr, BLOCK: tl.constexpr,
+    logits, label, total, surprise, stride, pieces, smoothing, agreement, width,
+    PIECE: tl.constexpr, PASSED_OVER: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    V = pieces * PIECE
     p = tl.program_id(0).to(tl.int64)
     place = p // width * 2 * width + p % width
     own = tl.load(label + place)
@@ -116,15 +125,22 @@ def _loss_of_two_readings(
 
 @triton.jit
 def _everything(start, V, BLOCK: tl.constexpr):
-    """The logarithm of the sum of all exponentials of a position's logits, and their mean."""
-    highest = -float("inf")
+    """The logarithm of the sum of all exponentials of a position's logits, and their mean.
+
+    Each lane sums its own, relative to the highest that it has met, and they meet at the end: nobody waits before.
+    """
+    highest_V = tl.full([BLOCK], _LOWEST, dtype=tl.float32)
     sum_V = tl.zeros([BLOCK], dtype=tl.float32)
     plain_V = tl.zeros([BLOCK], dtype=tl.float32)
     for first in range(0, V, BLOCK):
         v = first + tl.arange(0, BLOCK)
-        logit_V = tl.load(start + v, mask=v < V, other=-float("inf")).to(tl.float32)
-        higher = tl.maximum(highest, tl.max(logit_V, 0))
-        sum_V = sum_V * tl.exp(highest - higher) + tl.exp(logit_V - higher)
+        logit_V = tl.load(start + v, mask=v < V, other=_LOWEST).to(tl.float32)
+        higher_V = logit_V - highest_V
+        # Of the sum so far and of the new one, the lower is made smaller, by the same exponential.
+        smaller_V = tl.exp(-tl.abs(higher_V))
+        sum_V = tl.where(higher_V > 0, sum_V * smaller_V + 1, sum_V + smaller_V)
+        highest_V = tl.maximum(highest_V, logit_V)
         plain_V += tl.where(v < V, logit_V, 0.0)
-        highest = higher
-    return highest + tl.log(tl.sum(sum_V, 0)), tl.sum(plain_V, 0) / V
+    highest = tl.max(highest_V, 0)
+    everything = highest + tl.log(tl.sum(sum_V * tl.exp(highest_V - highest), 0))
+    return everything, tl.sum(plain_V, 0) / V

@@ -100,3 +100,10 @@ def test_the_gradients_of_an_attention_are_joined_without_a_copy(device: torch.d
     with Copies() as copies:
         torch.autograd.grad(mixed.sum(), x)
     assert copies.count == 0
+
+
+@pytest.mark.parametrize(("count", "pieces"), [(37_000, (4625, 8)), (512, (32, 16)), (24, (3, 8)), (17, (17, 1))])
+def test_pieces_are_as_long_as_a_power_of_two_that_divides_the_count(
+    layout: Any, count: int, pieces: tuple[int, int]
+) -> None:
+    assert layout.in_pieces(count) == pieces
