@@ -12,8 +12,6 @@ from qkv.layers.loss import GPU_POSITIONS, IGNORED, Chunks
 
 BLOCK = 4096
 WARPS = 8
-_LOWEST = tl.constexpr(-3e38)
-"""Lower than any logit, and a number: the difference of two of them is one, too."""
 
 
 def loss_and_gradient(logits_PV: Tensor, label_P: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -125,22 +123,15 @@ def _loss_of_two_readings(
 
 @triton.jit
 def _everything(start, V, BLOCK: tl.constexpr):
-    """The logarithm of the sum of all exponentials of a position's logits, and their mean.
-
-    Each lane sums its own, relative to the highest that it has met, and they meet at the end: nobody waits before.
-    """
-    highest_V = tl.full([BLOCK], _LOWEST, dtype=tl.float32)
+    """The logarithm of the sum of all exponentials of a position's logits, and their mean."""
+    highest = -float("inf")
     sum_V = tl.zeros([BLOCK], dtype=tl.float32)
     plain_V = tl.zeros([BLOCK], dtype=tl.float32)
     for first in range(0, V, BLOCK):
         v = first + tl.arange(0, BLOCK)
-        logit_V = tl.load(start + v, mask=v < V, other=_LOWEST).to(tl.float32)
-        higher_V = logit_V - highest_V
-        # Of the sum so far and of the new one, the lower is made smaller, by the same exponential.
-        smaller_V = tl.exp(-tl.abs(higher_V))
-        sum_V = tl.where(higher_V > 0, sum_V * smaller_V + 1, sum_V + smaller_V)
-        highest_V = tl.maximum(highest_V, logit_V)
+        logit_V = tl.load(start + v, mask=v < V, other=-float("inf")).to(tl.float32)
+        higher = tl.maximum(highest, tl.max(logit_V, 0))
+        sum_V = sum_V * tl.exp(highest - higher) + tl.exp(logit_V - higher)
         plain_V += tl.where(v < V, logit_V, 0.0)
-    highest = tl.max(highest_V, 0)
-    everything = highest + tl.log(tl.sum(sum_V * tl.exp(highest_V - highest), 0))
-    return everything, tl.sum(plain_V, 0) / V
+        highest = higher
+    return highest + tl.log(tl.sum(sum_V, 0)), tl.sum(plain_V, 0) / V
