@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 
-class Visible(NamedTuple):
-    """Who may look at whom, as a mask; and as the rule behind it where that is all there is to it."""
+class Visible:
+    """Who may look at whom, as a mask."""
 
-    mask: Tensor
-    """Of shape R1WK; alike for all rows, or for all that look, it may have a 1 there."""
-    segments: tuple[Tensor, Tensor] | None = None
-    """The sentence of each position that looks, and of each that is seen, where sentences are the rule."""
-    later: bool = True
-    """Whether later positions may be seen too."""
+    def __init__(self, mask: Tensor) -> None:
+        self._mask = mask
+
+    @property
+    def mask(self) -> Tensor:
+        """Of shape R1WK; alike for all rows, or for all that look, it may have a 1 there."""
+        return self._mask
+
+
+class Sentences(Visible):
+    """The rule behind the mask where sentences are all there is to it, and both sides are counted from the same place.
+
+    Kernels that know the rule need no mask, so it is made for the first that asks for it.
+    """
+
+    def __init__(self, looking_RW: Tensor, seen_RK: Tensor, *, later: bool) -> None:
+        self.looking_RW = looking_RW
+        """The sentence of each position that looks."""
+        self.seen_RK = seen_RK
+        """That of each position that is seen."""
+        self.later = later
+        """Whether later positions may be seen too."""
+
+    @cached_property
+    def mask(self) -> Tensor:
+        return _mask(self.looking_RW, self.seen_RK, later=self.later)
 
 
 def within_sentences(looking_RW: Tensor, seen_RK: Tensor, *, later: bool) -> Visible:
     """Everybody sees the positions of the same sentence, or those of them that are no later."""
+    if later or looking_RW.size(1) == seen_RK.size(1):
+        return Sentences(looking_RW, seen_RK, later=later)
+    # With a past before those that look, only the mask is right.
+    return Visible(_mask(looking_RW, seen_RK, later=later))
+
+
+def _mask(looking_RW: Tensor, seen_RK: Tensor, *, later: bool) -> Tensor:
     mask = same_segment(looking_RW, seen_RK)
-    if not later:
-        mask = mask & not_later(looking_RW.size(1), seen_RK.size(1), seen_RK.device)
-    # The rule counts both sides' positions from the same place: with a past before them, only the mask is right.
-    aligned = later or looking_RW.size(1) == seen_RK.size(1)
-    return Visible(mask, (looking_RW, seen_RK) if aligned else None, later)
+    return mask if later else mask & not_later(looking_RW.size(1), seen_RK.size(1), seen_RK.device)
 
 
 def same_segment(looking_RW: Tensor, seen_RK: Tensor) -> Tensor:

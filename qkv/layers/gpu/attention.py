@@ -19,7 +19,7 @@ from torch import Tensor
 
 from qkv.layers.gpu.layout import empty_like_parts, row_major
 from qkv.layers.kernels import fused
-from qkv.layers.visibility import Visible
+from qkv.layers.visibility import Sentences, Visible
 
 WIDEST = 128
 """The most positions, and the widest head, that a tile holds."""
@@ -32,9 +32,11 @@ PROGRAMS = 512
 
 def tiled(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Visible | None) -> Tensor:
     """`kernels.fused` by tiles where a row and its heads fit one, and sentences say who sees whom; else by itself."""
-    if visible is None or visible.segments is None or not _fits(query_RHWE, key_RHKE, value_RHKU):
+    if not isinstance(visible, Sentences) or not _fits(query_RHWE, key_RHKE, value_RHKU):
         return fused(query_RHWE, key_RHKE, value_RHKU, visible)
-    mixed_RHWU: Tensor = _Tiled.apply(query_RHWE, key_RHKE, value_RHKU, *visible.segments, visible.later)  # type: ignore[no-untyped-call]
+    mixed_RHWU: Tensor = _Tiled.apply(  # type: ignore[no-untyped-call]
+        query_RHWE, key_RHKE, value_RHKU, visible.looking_RW, visible.seen_RK, visible.later
+    )
     return mixed_RHWU
 
 

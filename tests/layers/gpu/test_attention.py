@@ -135,6 +135,15 @@ def test_what_does_not_fit_a_tile_is_the_librarys(
     assert torch.equal(tiled(*ours, visible), fused(*ours, visible))
 
 
+def test_who_sees_whom_is_read_from_the_sentences_and_no_mask_is_made(device: torch.device) -> None:
+    from qkv.layers.gpu.attention import tiled
+
+    where = segments(12, device)
+    visible = within_sentences(where, where, later=False)
+    tiled(*attended(12, 12, 16, 16, device, torch.float32), visible)
+    assert "mask" not in vars(visible)
+
+
 def test_without_sentences_it_is_the_librarys(device: torch.device) -> None:
     from qkv.layers.gpu.attention import tiled
 
