@@ -23,6 +23,9 @@ from qkv.layers.visibility import Sentences, Visible
 
 WIDEST = 128
 """The most positions, and the widest head, that a tile holds."""
+LARGEST_EXACT = 128 * 128 * 32
+"""The most pairs of numbers that a product of tiles multiplies in float32: without tensor cores each is an instruction,
+and a compiler takes a minute for twice as many."""
 WARPS = 8
 STAGES = 3
 """Heads whose numbers are on their way at once; more were not faster on an H200."""
@@ -41,9 +44,11 @@ def tiled(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor, visible: Vis
 
 
 def _fits(query_RHWE: Tensor, key_RHKE: Tensor, value_RHKU: Tensor) -> bool:
-    E, U = query_RHWE.size(3), value_RHKU.size(3)
+    (W, E), (K, U) = query_RHWE.shape[2:], value_RHKU.shape[2:]
     powers_of_two = all(size >= 16 and size & (size - 1) == 0 for size in (E, U))
-    if not powers_of_two or max(query_RHWE.size(2), key_RHKE.size(2), E, U) > WIDEST:
+    if not powers_of_two or max(W, K, E, U) > WIDEST:
+        return False
+    if query_RHWE.dtype == torch.float32 and _wide(W) * _wide(K) * max(E, U) > LARGEST_EXACT:
         return False
     return _stages(query_RHWE, key_RHKE, value_RHKU, value_RHKU) > 0
 
@@ -125,16 +130,18 @@ def _sizes(query_RHWE: Tensor, value_RHKU: Tensor, later: bool) -> dict[str, Any
         "scale": 1 / math.sqrt(E),
         "looking_count": W,
         "seen_count": K,
-        # A product of the tensor cores is at least 16 wide.
-        "W": max(16, triton.next_power_of_2(W)),
-        "K": max(16, triton.next_power_of_2(K)),
+        "W": _wide(W),
+        "K": _wide(K),
         "E": E,
         "U": U,
         "LATER": later,
-        # Three products in tf32 are as exact as one in float32. Without tensor cores, a tile as wide as rows are would
-        # take the compiler a minute.
-        "EXACT": "tf32x3" if query_RHWE.dtype == torch.float32 else "tf32",
+        "EXACT": "ieee" if query_RHWE.dtype == torch.float32 else "tf32",
     }
+
+
+def _wide(positions: int) -> int:
+    """The tile that holds so many positions: a product of the tensor cores is at least 16 wide."""
+    return int(max(16, triton.next_power_of_2(positions)))
 
 
 @triton.jit
