@@ -23,9 +23,9 @@ from qkv.layers.visibility import Sentences, Visible
 
 WIDEST = 128
 """The most positions, and the widest head, that a tile holds."""
-LARGEST_EXACT = 128 * 128 * 32
+LARGEST_EXACT = 128 * 128 * 16
 """The most pairs of numbers that a product of tiles multiplies in float32: without tensor cores each is an instruction,
-and a compiler takes a minute for twice as many."""
+and a compiler takes a minute for four times as many."""
 WARPS = 8
 STAGES = 3
 """Heads whose numbers are on their way at once; more were not faster on an H200."""
