@@ -195,19 +195,30 @@ def _add_train(commands: _Commands[_Parser]) -> None:
         "  qkv train pairs.tsv.xz --recipe small --set training.steps=500 --output run/\n"
         "  qkv train --data data/ --recipe big --output run/\n"
         "  qkv train train.en train.fr --recipe base --output run/ --max-time 25m\n"
+        "  qkv train mine.en mine.fr --adapt run/ --output adapted/       learn on, from other text\n"
         "  qkv train train.en train.fr --recipe base --dry-run",
     )
     _corpus_arguments(parser, required=False)
     parser.add_argument("--data", type=Path, metavar="DIR", help="data that `qkv prepare` wrote, instead of files")
     parser.add_argument("--output", type=Path, metavar="RUN", help="the run directory")
+    parser.add_argument(
+        "--adapt",
+        type=Path,
+        metavar="RUN",
+        help="begin with the weights, vocabulary and settings of this run; for a tenth of its steps at a tenth of its "
+        "learning rate, unless --set says otherwise",
+    )
     time_argument(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the settings and what the run needs, and stop")
-    parser.set_defaults(run=_train)
+    # No recipe is asked for unless one is named.
+    parser.set_defaults(run=_train, recipe=None)
 
 
 def _train(options: argparse.Namespace) -> int:
     if options.data is not None:
         _refuse_with_data(options)
+    if options.adapt is not None:
+        _refuse_with_adapt(options)
     if options.output is None and not options.dry_run:
         raise ConfigError("train needs --output, the directory of the run")
     if bool(options.files) == bool(options.data):
@@ -217,19 +228,31 @@ def _train(options: argparse.Namespace) -> int:
     from qkv.training.plan import plan_prepared_training, plan_training
 
     deadline = deadline_of(options)
-    others = {"valid": options.valid, "test": options.test, "tokenizer": options.tokenizer}
+    others = {
+        "valid": options.valid, "test": options.test, "tokenizer": options.tokenizer, "adapt": options.adapt
+    }  # fmt: skip
     if options.dry_run:
         plan = (
             plan_training(options.files, options.output, config, **others)
             if options.data is None
-            else plan_prepared_training(options.data, options.output, config)
+            else plan_prepared_training(options.data, options.output, config, options.adapt)
         )
         if speaks():
             print(plan)
         return 0
     if options.data is not None:
-        return ended(finished=train_prepared(options.data, options.output, config, deadline=deadline))
+        return ended(
+            finished=train_prepared(options.data, options.output, config, adapt=options.adapt, deadline=deadline)
+        )
     return ended(finished=train(options.files, options.output, config, **others, deadline=deadline, say=tell))
+
+
+def _refuse_with_adapt(options: argparse.Namespace) -> None:
+    """What a run has settled that is learned on from cannot be asked for again."""
+    require_run(options.adapt)
+    given = [f"--{name}" for name in ("recipe", "tokenizer") if getattr(options, name) is not None]
+    if given:
+        raise ConfigError(f"{', '.join(given)}: settled by {options.adapt}; leave it out, or change settings by --set")
 
 
 def _refuse_with_data(options: argparse.Namespace) -> None:
@@ -430,7 +453,7 @@ def _recipe_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
 
 def _config(options: argparse.Namespace) -> Config:
     changes = changed_settings(options)
-    chosen = recipe(options.recipe)
+    chosen = recipe(options.recipe or "base") if getattr(options, "adapt", None) is None else _adapted(options.adapt)
     if getattr(options, "data", None) is not None:
         from qkv.prepare import Prepared
 
@@ -439,6 +462,13 @@ def _config(options: argparse.Namespace) -> Config:
     config = override_all(chosen, changes)
     languages = {name: getattr(options, name, None) for name in ("source_language", "target_language", "directions")}
     return config.with_changes(text={name: code for name, code in languages.items() if code is not None})
+
+
+def _adapted(run: Path) -> Config:
+    from qkv.checkpoint import RunDirectory
+    from qkv.training import adapted
+
+    return adapted(RunDirectory.open(run).config())
 
 
 if __name__ == "__main__":

@@ -81,6 +81,7 @@ def _directories(run: RunDirectory, what: What, folder: Path) -> Iterator[tuple[
         raise CheckpointError(f"{run.path} has no weights that could be packed; train it first")
     yield from ((f"checkpoints/{checkpoint.name}", checkpoint) for checkpoint in checkpoints)
     yield from (("final", directory) for directory in final)
+    yield from (("start", directory) for directory in _sound([run.start] if run.start.is_dir() else []))
 
 
 def _newest(run: RunDirectory) -> Path | None:

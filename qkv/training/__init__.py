@@ -8,15 +8,16 @@ from pathlib import Path
 
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config
-from qkv.errors import NoTimeError
+from qkv.errors import ConfigError, NoTimeError
 from qkv.prepare import Prepared, prepare
 from qkv.prepare.mix import settled
+from qkv.training.adapting import adapted
 from qkv.training.loop import train_run
 from qkv.training.plan import require_ready
 from qkv.training.processes import joined
 from qkv.training.stopping import in_time
 
-__all__ = ["train", "train_prepared"]
+__all__ = ["adapted", "train", "train_prepared"]
 
 
 def train(
@@ -27,20 +28,29 @@ def train(
     valid: Sequence[str | os.PathLike[str]] = (),
     test: Sequence[str | os.PathLike[str]] = (),
     tokenizer: str | os.PathLike[str] | None = None,
+    adapt: str | os.PathLike[str] | None = None,
     deadline: float | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> bool:
     """From parallel text to a trained run: prepares the files into the run directory, then trains on them.
+
+    With `adapt`, a run that was trained before, the new one begins with its weights and has its vocabulary; its
+    settings, or those that `adapted` makes of them, are what fits.
 
     Training saves and ends before `time.monotonic()` is at the deadline; False where it did, and the same call goes on.
     """
     if isinstance(files, str):
         raise TypeError("train takes a list of files: train([source, target], output, config)")
     run, config = RunDirectory(Path(output)), settled(_paths(files), config)
+    before = None if adapt is None else RunDirectory.open(Path(adapt))
+    if before is not None:
+        if tokenizer is not None:
+            raise ConfigError("a model that is adapted keeps its vocabulary; leave the tokenizer out")
+        tokenizer = before.tokenizer_file
 
     def prepare_files() -> bool:
         # Preparing may take long: what is wrong with the rest is said before it.
-        require_ready(config, run)
+        require_ready(config, run, before)
         with in_time(deadline, _too_late_to_prepare()):
             prepared = prepare(
                 _paths(files),
@@ -56,19 +66,27 @@ def train(
     with joined() as processes:
         deadline = processes.lasting(deadline)
         got_on = processes.by_first(prepare_files)
-        return train_run(config, run, Prepared.open(run.data), processes, deadline=deadline, got_on=got_on)
+        prepared = Prepared.open(run.data)
+        return train_run(config, run, prepared, processes, before=before, deadline=deadline, got_on=got_on)
 
 
 def train_prepared(
-    data: Path, output: Path, config: Config, *, deadline: float | None = None, got_on: bool = False
+    data: Path,
+    output: Path,
+    config: Config,
+    *,
+    adapt: Path | None = None,
+    deadline: float | None = None,
+    got_on: bool = False,
 ) -> bool:
     """Trains on a directory that `prepare` wrote, likewise; its text and data settings are those of the run."""
     with joined() as processes:
         prepared = Prepared.open(data)
         run, config = RunDirectory(output), prepared.applied_to(config)
-        processes.by_first(lambda: require_ready(config, run))
+        before = None if adapt is None else RunDirectory.open(adapt)
+        processes.by_first(lambda: require_ready(config, run, before))
         deadline = processes.lasting(deadline)
-        return train_run(config, run, prepared, processes, deadline=deadline, got_on=got_on)
+        return train_run(config, run, prepared, processes, before=before, deadline=deadline, got_on=got_on)
 
 
 def _too_late_to_prepare() -> NoTimeError:

@@ -38,8 +38,8 @@ class Learner(NamedTuple):
     precision: torch.dtype
 
     @classmethod
-    def begin(cls, config: Config, vocabulary: int, processes: Processes) -> Learner:
-        """One that has learned nothing."""
+    def begin(cls, config: Config, vocabulary: int, processes: Processes, start: Saved | None = None) -> Learner:
+        """One that has learned nothing, or what another has whose weights are given."""
         options = config.training
         device = processes.own_device(choose_device(options.device))
         model = build(config.model, vocabulary, seed=options.seed).to(device)
@@ -49,6 +49,12 @@ class Learner(NamedTuple):
             hasten(model)
         dropouts = [part for part in model.modules() if isinstance(part, Dropout)]
         model, weights, gradients = trained(options, model, precision, processes)
+        if start is not None:
+            # Before anything is made of them: optimizers and means begin with what is there.
+            try:
+                weights.load(start.tensors["weights"])
+            except (RuntimeError, KeyError) as error:
+                raise CheckpointError(f"{start.directory} does not fit the model of its run's config.json") from error
         products = [f"{name}.weight" for name, part in model.named_modules() if isinstance(part, nn.Linear)]
         optimizers = build_optimizers(options, weights.exact, products, weights.matrices)
         averaging = averaging_of(options, weights.exact)

@@ -21,6 +21,7 @@ from qkv.devices import choose_device, release_memory
 from qkv.errors import CheckpointError, QkvError, TrainingError
 from qkv.prepare import Prepared
 from qkv.storage import write_atomically
+from qkv.training.adapting import begin_with, start_of
 from qkv.training.checkpoints import Checkpoints, newest_saved, require_same_data
 from qkv.training.divergence import SLOWER, Diverged, Setback
 from qkv.training.feeding import batches_of, prefetched
@@ -44,10 +45,13 @@ def train_run(
     prepared: Prepared,
     processes: Processes,
     *,
+    before: RunDirectory | None = None,
     deadline: float | None = None,
     got_on: bool = False,
 ) -> bool:
     """Trains until the steps are done, going on from the newest checkpoint where there is one.
+
+    A new run may begin with the weights of a run `before`.
 
     False where time was up before; a signal raises `Stopped`. The same call goes on in either case. Time for nothing at
     all raises `NoTimeError`, unless whoever calls has `got_on` before.
@@ -62,6 +66,8 @@ def train_run(
             return run.settled(config).training.tokens_per_batch
 
         def begin() -> None:
+            if before is not None:
+                begin_with(run, before, prepared)
             run.begin(settled)
             run.remember(prepared.directory)
             write_atomically(run.tokenizer_file, prepared.tokenizer().model)
@@ -177,8 +183,8 @@ class _Training:
         tokenizer = prepared.tokenizer()
         require_rows(config.fewest_rows, options, processes.count)
         batches, held_out = (batches_of(config, prepared, name) for name in ("train", "valid"))
-        learner = Learner.begin(config, tokenizer.size, processes)
         saved = newest_saved(run, processes)
+        learner = Learner.begin(config, tokenizer.size, processes, start_of(run) if saved is None else None)
         if saved is not None:
             run.require_settings(config, saved)
             learner.restore(saved)
@@ -247,6 +253,8 @@ class _Training:
             self.line.say(f"{self.batches.left_out:,} pairs are longer than a row and are not learned from")
         if self.step:
             self.line.say(f"going on after step {self.step:,}")
+        elif self.run.start.is_dir():
+            self.line.say(f"beginning with the weights in {self.run.start}")
         if self.validation.texts and not self.validation.can_score():
             self.line.say("no BLEU while training: sacrebleu is not installed")
 

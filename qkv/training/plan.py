@@ -16,6 +16,7 @@ from qkv.prepare.check import check_request
 from qkv.prepare.directory import Request, existing, require_space, space_needed
 from qkv.prepare.mix import Mix
 from qkv.storage import readable_size
+from qkv.training.adapting import require_adaptable
 from qkv.training.averaging import FINAL
 from qkv.training.checkpoints import require_same_data
 from qkv.training.fitting import fitted
@@ -86,13 +87,16 @@ def plan_training(
     valid: Sequence[Path],
     test: Sequence[Path],
     tokenizer: Path | None,
+    adapt: Path | None = None,
 ) -> str:
     """What `train` would need, told without writing anything; refuses what that would, where it is quickly known."""
+    before = None if adapt is None else RunDirectory.open(adapt)
+    tokenizer = tokenizer if before is None else before.tokenizer_file
     run = None if output is None else RunDirectory(output)
     mix = Mix.of(files, config.text)
     config, files = mix.applied_to(config), mix.files
     with joined() as processes:
-        processes.by_first(lambda: require_ready(config, run))
+        processes.by_first(lambda: require_ready(config, run, before))
         roles = {"training": files, "validation": valid, "test": test}
         check_request(config, roles, tokenizer)
         data_disk = space_needed(files)
@@ -108,13 +112,14 @@ def plan_training(
         return _plan(config, run, there, processes, data_disk)
 
 
-def plan_prepared_training(data: Path, output: Path | None, config: Config) -> str:
+def plan_prepared_training(data: Path, output: Path | None, config: Config, adapt: Path | None = None) -> str:
     """What `train_prepared` would need, likewise."""
     with joined() as processes:
         prepared = Prepared.open(data)
         config = prepared.applied_to(config)
         run = None if output is None else RunDirectory(output)
-        processes.by_first(lambda: require_ready(config, run))
+        before = None if adapt is None else RunDirectory.open(adapt)
+        processes.by_first(lambda: require_ready(config, run, before))
         if run is not None:
             require_same_data(run, prepared)
         return _plan(config, run, prepared, processes, 0)
@@ -127,8 +132,13 @@ def _plan(
     return Plan.of(config, data_disk=data_disk, processes=processes.count).text(config)
 
 
-def require_ready(config: Config, run: RunDirectory | None) -> None:
-    """Refuses settings that this machine or a run already begun cannot go with; a plan need not name the run."""
+def require_ready(config: Config, run: RunDirectory | None, before: RunDirectory | None = None) -> None:
+    """Refuses settings that this machine, a run already begun or one that is adapted cannot go with.
+
+    A plan need not name the run.
+    """
+    if before is not None:
+        require_adaptable(before, run, config)
     if run is not None:
         run.check(run.settled(config))
         run.require_free()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from qkv.checkpoint import RunDirectory
 from qkv.prepare import Prepared
 from tests import toy
 from tests.toy import QUICK, Command
@@ -83,3 +84,21 @@ def test_a_card_has_the_facts_and_the_model_still_loads(tmp_path: Path, told: li
     assert (ran.code, len(ran.lines)) == (0, 1)
     (tmp_path / "scores.json").write_text("{}x")
     assert command("card", *told, "--scores", tmp_path / "scores.json").code == 3
+
+
+def test_the_card_of_an_adapted_run_says_that_it_learned_from_more(
+    tmp_path: Path, told: list[object], command: Command
+) -> None:
+    from qkv.training import train
+
+    toy.write_tsv(tmp_path / "letters.en-de.tsv", toy.pairs(140, seed=6))
+    before = RunDirectory(tmp_path / "run")
+    with toy.one_thread():
+        train([tmp_path / "letters.en-de.tsv"], tmp_path / "adapted", before.config(), adapt=before.path)
+    assert command("export", tmp_path / "adapted", "--output", tmp_path / "model").code == 0
+    told[told.index(tmp_path / "run")] = tmp_path / "adapted"
+    told[told.index(tmp_path / "run" / "data")] = tmp_path / "adapted" / "data"
+    assert command("card", *told).code == 0
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "It began with the weights of another run, after step 12 of it." in card
+    assert "letters" in card and "talks" not in card
