@@ -8,8 +8,10 @@ import numpy as np
 
 from qkv.config import ModelConfig
 
+LIMITED = "H200"
+"""The GPU whose limit is known, as part of its name."""
 LIMIT = 790e12
-"""What large products in bfloat16 reach on an H200, in operations a second."""
+"""What large products in bfloat16 reach on it, in operations a second."""
 _MATRICES = {"relu": 2, "gated": 3}
 """Of a feed-forward network, each as large as width times hidden."""
 _PASSES = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,10 @@ class PaddedBatch(NamedTuple):
     target: Tensor
     label: Tensor
 
+    def ready_for(self, device: torch.device) -> PaddedBatch:
+        """Where a GPU can fetch it while it works."""
+        return PaddedBatch(*(tensor.pin_memory() for tensor in self)) if device.type == "cuda" else self
+
     def to(self, device: torch.device) -> PaddedBatch:
         return PaddedBatch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
@@ -33,10 +37,20 @@ class PaddedBatch(NamedTuple):
         return int((self.source != PADDING).sum() + (self.label != IGNORED).sum())
 
 
+def fill(batches: Sequence[PaddedBatch]) -> float:
+    """The share of their positions that are no padding."""
+    return sum(batch.tokens for batch in batches) / sum(batch.source.numel() + batch.label.numel() for batch in batches)
+
+
 def sorted_batches(corpus: Corpus, tokens: int, *, count: int) -> list[PaddedBatch]:
-    """Batches of at most so many target tokens, of sentences sorted by length; as many as asked for, drawn evenly."""
+    """Batches of at most so many target tokens, of sentences sorted by length; as many as asked for, drawn evenly.
+
+    Sources are sorted too: up among targets of one length, down among those of the next, so that where a batch has both
+    its sources are alike nonetheless.
+    """
     lengths = corpus.target_lengths() + 1
-    order = np.lexsort((corpus.source_lengths(), lengths))
+    up_and_down = np.where(lengths % 2 == 0, corpus.source_lengths(), -corpus.source_lengths())
+    order = np.lexsort((up_and_down, lengths))
     starts = [0]
     for place, pair in enumerate(order):
         if (place + 1 - starts[-1]) * lengths[pair] > tokens:
@@ -133,6 +147,7 @@ def peer_steps(
     model, logits = PEERS[name](config, vocabulary)
     model.to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    batches = [batch.ready_for(device) for batch in batches]
     while True:
         for batch in batches:
             tokens, batch = batch.tokens, batch.to(device)

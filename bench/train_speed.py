@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from bench.arithmetic import LIMIT, operations_a_token
+from bench.arithmetic import LIMIT, LIMITED, operations_a_token
 from bench.marian import BEGIN, END, PADDING
 from bench.options import one_or_more, told
-from bench.peers import PEERS, peer_steps, sorted_batches, unlike_peers
+from bench.peers import PEERS, PaddedBatch, fill, peer_steps, sorted_batches, unlike_peers
 from bench.profile import profile_step
 from bench.sentences import SPECIAL, write_corpus
 from qkv.config import Config, override_all
@@ -58,6 +58,8 @@ _PEER_STEPS = 40
 theirs to pay here."""
 _MADE_UP = 37_000
 """Subwords of made-up sentences."""
+_PAIRS = 100_000
+"""Made-up ones: enough that sentences of a batch are about as long."""
 _MARKS = Marks(PADDING, BEGIN, END)
 
 
@@ -68,6 +70,8 @@ class Speed(NamedTuple):
     positions: int
     tokens_per_second: float
     """0 where the memory is too small for such batches."""
+    filled: float
+    """The share of the batches' positions, as many on either side, that are no padding."""
 
 
 def main() -> int:
@@ -101,19 +105,22 @@ def on_cpu(config: Config, options: argparse.Namespace) -> None:
     if vocabulary <= SPECIAL:
         raise ConfigError(f"--vocabulary {vocabulary} has no words: the first {SPECIAL} ids are marks")
     with tempfile.TemporaryDirectory() as directory:
-        corpus = write_corpus(Path(directory), pairs=6000, vocabulary=vocabulary, longest=config.data.row_width - 1)
+        corpus = write_corpus(Path(directory), pairs=_PAIRS, vocabulary=vocabulary, longest=config.data.row_width - 1)
         systems = {("qkv", size): qkv_steps(config, corpus, vocabulary, size) for size in sizes}
+        filled: dict[tuple[str, int], float] = {}
         for name, size in () if options.alone else itertools.product(PEERS, sizes):
             batches = sorted_batches(corpus, size, count=steps + 2)
             systems[name, size] = peer_steps(name, config, vocabulary, batches, torch.device("cpu"))
+            filled[name, size] = fill(batches)
         speeds: dict[tuple[str, int], list[float]] = {system: [] for system in systems}
         for number in range(steps + 2):
             for system, taking in systems.items():
                 begin = time.perf_counter()
                 seen = next(taking)
+                filled.setdefault(system, seen / (2 * system[1]))
                 if number >= 2:
                     speeds[system].append(seen / (time.perf_counter() - begin))
-    show([Speed(*system, float(np.median(values))) for system, values in speeds.items()])
+    show([Speed(*system, float(np.median(values)), filled[system]) for system, values in speeds.items()])
     print(f"median of {steps} steps")
 
 
@@ -132,10 +139,13 @@ def on_data(config: Config, options: argparse.Namespace, device: torch.device) -
         print(f"from the command to the end of a run of one step: {time.perf_counter() - begin:.1f} s", flush=True)
     speeds = [qkv_speed(options, size, steps) for size in sizes]
     for name, size in () if options.alone else itertools.product(PEERS, sizes):
-        speeds.append(Speed(name, size, peer_speed(name, config, vocabulary, corpus, size, device)))
+        batches = sorted_batches(corpus, size, count=_PEER_STEPS)
+        speeds.append(Speed(name, size, peer_speed(name, config, vocabulary, batches, device), fill(batches)))
         # Only here is an error gone, and with it all that it led to.
         release_memory(device)
-    show(speeds, operations_a_token(config.model, vocabulary, corpus.source_lengths() + 1, corpus.target_lengths() + 1))
+    lengths = corpus.source_lengths() + 1, corpus.target_lengths() + 1
+    known = LIMITED in _name(device)
+    show(speeds, operations_a_token(config.model, vocabulary, *lengths) if known else None)
     print(f"mean of {steps} steps; peers of {_PEER_STEPS}, after as many of the same shapes")
     if options.profile:
         profiled = config.with_changes(training={"tokens_per_batch": sizes[0]})
@@ -166,7 +176,8 @@ def qkv_speed(options: argparse.Namespace, tokens: int, steps: int) -> Speed:
         f"{held}",
         flush=True,
     )
-    return Speed("qkv", tokens, speed)
+    learned = sum(line["tokens_per_second"] * second for line, second in zip(measured, seconds, strict=True))
+    return Speed("qkv", tokens, speed, learned / (2 * tokens * (measured[-1]["step"] - first["step"])))
 
 
 def train(options: argparse.Namespace, run: Path, tokens: int, *, steps: int) -> list[dict[str, Any]]:
@@ -185,9 +196,8 @@ def train(options: argparse.Namespace, run: Path, tokens: int, *, steps: int) ->
     return [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
 
 
-def peer_speed(name: str, config: Config, vocabulary: int, corpus: Corpus, tokens: int, device: torch.device) -> float:
+def peer_speed(name: str, config: Config, vocabulary: int, batches: list[PaddedBatch], device: torch.device) -> float:
     """Tokens/s of a peer; 0 where the device has too little memory for such batches."""
-    batches = sorted_batches(corpus, tokens, count=_PEER_STEPS)
     try:
         return timed(peer_steps(name, config, vocabulary, batches, device), _PEER_STEPS, _PEER_STEPS, device)
     except torch.OutOfMemoryError:
@@ -221,14 +231,14 @@ def qkv_steps(config: Config, corpus: Corpus, vocabulary: int, tokens: int) -> I
 def show(speeds: Sequence[Speed], operations: float | None = None) -> None:
     """The table, and how qkv compares with each peer at its best.
 
-    Given the operations of a token, the table has their share of the hardware's limit.
+    Given the operations of a token, on hardware whose limit is known, the table has their share of it.
     """
     share = "" if operations is None else f"  of {LIMIT / 1e12:.0f} TFLOP/s"
-    print(f"{'':28} {'target positions a step':>24} {'source + target tokens/s':>25}{share}")
-    for system, positions, speed in speeds:
+    print(f"{'':28} {'target positions a step':>24} {'filled':>7} {'source + target tokens/s':>25}{share}")
+    for system, positions, speed, filled in speeds:
         amount = "too little memory" if not speed else f"{speed:,.0f}"
         part = "" if operations is None or not speed else f"{speed * operations / LIMIT:{len(share)}.1%}"
-        print(f"{system:28} {positions:24,} {amount:>25}{part}")
+        print(f"{system:28} {positions:24,} {filled:7.1%} {amount:>25}{part}")
     ours = [one for one in speeds if one.system == "qkv"]
     for one, peer in itertools.product(ours, PEERS):
         best = max(
@@ -240,9 +250,12 @@ def show(speeds: Sequence[Speed], operations: float | None = None) -> None:
 
 
 def _machine(device: torch.device, options: argparse.Namespace) -> str:
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     peers = "" if options.alone else f", transformers {version('transformers')}"
-    return f"{name}, torch {torch.__version__}{peers}"
+    return f"{_name(device)}, torch {torch.__version__}{peers}"
+
+
+def _name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
 
 def _wait_for(device: torch.device) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
 from bench import train_speed
 from bench.arithmetic import LIMIT
 from bench.marian import PADDING
-from bench.peers import PEERS, peer_steps, sorted_batches, unlike_peers
+from bench.peers import PEERS, fill, peer_steps, sorted_batches, unlike_peers
+from bench.sentences import write_corpus
 from bench.train_speed import Speed, on_data, show, sizes_of
 from qkv import cli
 from qkv.config import Config
@@ -37,7 +39,8 @@ def test_made_up_sentences_show_a_speed(monkeypatch: pytest.MonkeyPatch, capsys:
         assert train_speed.main() == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split("  ")[-1].strip() == "source + target tokens/s"
-    assert [line.split()[-2] for line in lines[:6]] == ["512", "256"] * 3
+    assert [line.split()[-3] for line in lines[:6]] == ["512", "256"] * 3
+    assert all(85 < float(line.split()[-2].rstrip("%")) <= 100 for line in lines[:6])
     assert [line[:28].rstrip() for line in lines[:6:2]] == ["qkv", *PEERS]
     assert len([line for line in lines if " times " in line and line.startswith("qkv with ")]) == 4
     assert lines[-1] == "median of 1 steps"
@@ -123,6 +126,7 @@ def test_qkv_and_its_peers_train_on_the_same_data_with_batches_of_the_same_sizes
     toy_data: Path, trained_here: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(train_speed, "_GPU_TOKENS", {"toy": 320})
+    monkeypatch.setattr(train_speed, "_name", lambda _: "NVIDIA H200")
     # What the recipe says of rows is not what the data has, which counts.
     config = TOY.with_changes(data={"row_width": 16})
     with toy.one_thread():
@@ -137,7 +141,8 @@ def test_qkv_and_its_peers_train_on_the_same_data_with_batches_of_the_same_sizes
     head = next(place for place, line in enumerate(lines) if line.endswith("of 790 TFLOP/s"))
     rows = [line[28:].split() for line in lines[head + 1 : head + 7]]
     assert [row[0] for row in rows] == ["320", "96"] * 3
-    assert all(float(row[1].replace(",", "")) > 0 and row[2].endswith("%") for row in rows)
+    assert all(50 < float(row[1].rstrip("%")) <= 100 for row in rows)
+    assert all(float(row[2].replace(",", "")) > 0 and row[3].endswith("%") for row in rows)
     assert any("ms a step" in line for line in lines)
 
 
@@ -158,7 +163,10 @@ def test_the_mean_is_over_time(toy_data: Path, monkeypatch: pytest.MonkeyPatch) 
         for step, speed, seconds in windows
     ]
     monkeypatch.setattr(train_speed, "train", lambda *_, **__: [{"kind": "begin"}, *log])
-    assert train_speed.qkv_speed(options_of("--data", toy_data), 96, 110).tokens_per_second == pytest.approx(1200 / 7)
+    speed = train_speed.qkv_speed(options_of("--data", toy_data), 96, 110)
+    assert speed.tokens_per_second == pytest.approx(1200 / 7)
+    # 1,200 tokens in 110 steps, each with room for 96 on either side.
+    assert speed.filled == pytest.approx(1200 / (110 * 2 * 96))
 
 
 def test_a_peer_without_memory_for_the_largest_batches_is_measured_with_smaller_ones(
@@ -172,7 +180,7 @@ def test_a_peer_without_memory_for_the_largest_batches_is_measured_with_smaller_
         return peer_steps(name, config, vocabulary, batches, device)
 
     monkeypatch.setattr(train_speed, "peer_steps", small)
-    monkeypatch.setattr(train_speed, "qkv_speed", lambda _, tokens, __: Speed("qkv", tokens, 1000.0))
+    monkeypatch.setattr(train_speed, "qkv_speed", lambda _, tokens, __: Speed("qkv", tokens, 1000.0, 0.9))
     monkeypatch.setattr(train_speed, "train", lambda *_, **__: [])
     with toy.one_thread():
         on_data(TOY, options_of("--data", toy_data, "--tokens", 320, "--tokens", 96), CPU)
@@ -185,12 +193,18 @@ def test_a_peer_without_memory_for_the_largest_batches_is_measured_with_smaller_
 def test_the_table_compares_every_size_of_ours_with_their_best(capsys: pytest.CaptureFixture[str]) -> None:
     marian, _ = PEERS
     show(
-        [Speed("qkv", 600, 1200.0), Speed("qkv", 250, 900.0), Speed(marian, 600, 400.0), Speed(marian, 250, 300.0)],
+        [
+            Speed("qkv", 600, 1200.0, 0.99),
+            Speed("qkv", 250, 900.0, 0.98),
+            Speed(marian, 600, 400.0, 0.97),
+            Speed(marian, 250, 300.0, 0.96),
+        ],
         LIMIT / 2400,
     )
     *table, larger, own = capsys.readouterr().out.splitlines()
-    assert [line.split()[-3:] for line in table[1:]] == [
-        ["600", "1,200", "50.0%"], ["250", "900", "37.5%"], ["600", "400", "16.7%"], ["250", "300", "12.5%"],
+    assert [line.split()[-4:] for line in table[1:]] == [
+        ["600", "99.0%", "1,200", "50.0%"], ["250", "98.0%", "900", "37.5%"],
+        ["600", "97.0%", "400", "16.7%"], ["250", "96.0%", "300", "12.5%"],
     ]  # fmt: skip
     assert len(set(map(len, table))) == 1
     assert larger == f"qkv with 600 is 3.00 times {marian} at its best, with 600"
@@ -220,6 +234,45 @@ def test_sentences_that_are_sorted_are_those_of_the_corpus(toy_data: Path) -> No
     lengths = (whole.label != IGNORED).sum(1)
     assert torch.equal(lengths, lengths.sort().values)
     assert int((whole.source != PADDING).sum(1).max()) == whole.source.size(1)
+
+
+def test_a_batch_of_two_lengths_of_targets_has_sources_of_about_one_length(tmp_path: Path) -> None:
+    """Sorted upwards each, the longest sources of one length would meet the shortest of the next."""
+    corpus = write_corpus(tmp_path, pairs=20_000, vocabulary=400, longest=127)
+    batches = sorted_batches(corpus, 1024, count=40)
+    assert fill(batches) > 0.96
+    whole = sum(batch.source.numel() + batch.label.numel() for batch in batches)
+    assert fill(batches) == sum(batch.tokens for batch in batches) / whole
+
+
+def test_peers_smooth_their_labels_as_the_recipe_says(toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared, given = Prepared.open(toy_data), []
+    real = functional.cross_entropy
+
+    def seen(*arguments: Any, **options: Any) -> torch.Tensor:
+        given.append(options["label_smoothing"])
+        return real(*arguments, **options)
+
+    monkeypatch.setattr("torch.nn.functional.cross_entropy", seen)
+    config = TOY.with_changes(training={"label_smoothing": 0.3})
+    with toy.one_thread():
+        for name in PEERS:
+            batches = sorted_batches(prepared.corpus("train"), 96, count=1)
+            next(peer_steps(name, config, prepared.tokenizer().size, batches, CPU))
+    assert given == [0.3, 0.3]
+
+
+def test_only_on_hardware_whose_limit_is_known_is_a_share_of_it_told(
+    toy_data: Path, trained_here: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del trained_here
+    with toy.one_thread():
+        on_data(TOY, options_of("--data", toy_data, "--steps", 3, "--alone"), CPU)
+    assert "TFLOP/s" not in capsys.readouterr().out
+    monkeypatch.setattr(train_speed, "_name", lambda _: "NVIDIA H200 NVL")
+    with toy.one_thread():
+        on_data(TOY, options_of("--data", toy_data, "--steps", 3, "--alone"), CPU)
+    assert "of 790 TFLOP/s" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -28,21 +28,33 @@ def row_major(x: Tensor) -> Tensor:
 
 
 def empty_like_parts(parts_RHWE: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Room for as many tensors: in one piece of memory where the given ones fill one, else with a position's heads
-    side by side."""
+    """Room for as many tensors: in one piece of memory where the given ones fill one, each its own part of it; else
+    with a position's heads side by side."""
     places: dict[int, Tensor] = {}
     made = []
     for part in parts_RHWE:
         storage = part.untyped_storage()
         whole = storage.nbytes() // part.element_size()
-        together = sum(one.numel() for one in parts_RHWE if one.untyped_storage().data_ptr() == storage.data_ptr())
-        if whole != together:
+        beside = [one for one in parts_RHWE if one.untyped_storage().data_ptr() == storage.data_ptr()]
+        if whole != sum(one.numel() for one in beside) or not _side_by_side(beside):
             R, H, W, E = part.shape
             made.append(part.new_empty(R, W, H, E).transpose(1, 2))
             continue
         place = places.setdefault(storage.data_ptr(), part.new_empty(whole))
         made.append(place.as_strided(part.shape, part.stride(), part.storage_offset()))
     return tuple(made)
+
+
+def _side_by_side(parts_RHWE: Sequence[Tensor]) -> bool:
+    """Whether no two of these, which share their memory, have a number in common, each position's lying together."""
+    ends_at = 0
+    for part in sorted(parts_RHWE, key=lambda one: int(one.storage_offset())):
+        _, H, _, E = part.shape
+        begins_at = int(part.storage_offset())
+        if begins_at < ends_at or part.stride()[1::2] != (E, 1):
+            return False
+        ends_at = begins_at + H * E
+    return len({(part.stride(0), part.stride(2)) for part in parts_RHWE}) == 1
 
 
 def joined(parts: Sequence[Tensor], widths: Sequence[int]) -> Tensor:

@@ -25,7 +25,7 @@ def normed_and_turned(x_RHWE: Tensor, positions_RW: Tensor, norm: nn.Module, tur
     normed, turned = is_rms_norm(norm), type(turn) is Rotary
     known = (normed or type(norm) is nn.Identity) and (turned or type(turn) is Still)
     # Where nothing is to be done, the plain way does nothing too.
-    if not known or not (normed or turned) or x_RHWE.size(-1).bit_count() != 1:
+    if not known or not (normed or turned) or x_RHWE.size(-1).bit_count() != 1 or x_RHWE.size(-1) == 1:
         return plain(x_RHWE, positions_RW, norm, turn)
     gain_E = norm.weight if normed else None
     epsilon = norm.eps if normed else 0.0

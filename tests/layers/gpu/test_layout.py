@@ -51,6 +51,20 @@ def test_room_for_parts_apart_has_a_positions_heads_side_by_side(layout: Any) ->
         assert one.transpose(1, 2).is_contiguous()
 
 
+def test_parts_that_share_numbers_have_gradients_that_share_none(layout: Any) -> None:
+    """As many numbers as the memory that they lie in, by chance: the same half twice, and halves that overlap."""
+    width = HEADS * 16
+    whole = torch.zeros(ROWS, POSITIONS, 2 * width)
+    first, middle, last = (by_head(whole[..., begin : begin + width]) for begin in (0, width // 2, width))
+    for parts in ([first, first], [first, middle], [middle, last]):
+        made = layout.empty_like_parts(parts)
+        for number, one in enumerate(made):
+            one.fill_(number)
+        assert all(bool((one == number).all()) for number, one in enumerate(made))
+    one, other = layout.empty_like_parts([last, first])
+    assert one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
 def test_parts_that_do_not_lie_side_by_side_are_copied(layout: Any) -> None:
     whole = torch.arange(2 * 3 * 7.0).view(2, 3, 7)
     cases = [
@@ -58,6 +72,9 @@ def test_parts_that_do_not_lie_side_by_side_are_copied(layout: Any) -> None:
         [whole[..., :4], whole[..., 4:].clone()],
         [whole[..., 3:], whole[..., :3]],
         [whole[:, 1:, :4], whole[:, 1:, 4:]],
+        # One after the other in memory, but not row by row.
+        [whole.flatten()[:24].view(2, 3, 4), whole.flatten()[24:].view(2, 3, 3)],
+        [whole.as_strided((2, 3, 4), (21, 7, 1)), whole.as_strided((2, 3, 3), (7, 14, 1), 4)],
     ]
     for parts in cases:
         joined = layout.joined(parts, [part.size(-1) for part in parts])

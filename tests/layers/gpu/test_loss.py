@@ -65,6 +65,20 @@ def test_logits_that_a_float_could_not_raise_e_to_the_power_of_are_no_trouble(de
     agree(loss.loss_and_gradient(logits, label, 0.1), expected, factor=30)
 
 
+@pytest.mark.parametrize("place", [3, 11, 20])
+def test_one_logit_may_be_far_above_all_others_in_whichever_block(
+    device: torch.device, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from qkv.layers.gpu import loss
+
+    monkeypatch.setattr(loss, "BLOCK", 8)
+    logits = numbers(2, 24, seed=1, device=device).detach()
+    logits[:, place] = 300.0
+    label = torch.tensor([place, 1], device=device)
+    expected = plain(logits.clone(), label, 0.1)
+    agree(loss.loss_and_gradient(logits, label, 0.1), expected, factor=10)
+
+
 @in_both_precisions
 @pytest.mark.parametrize(("vocabulary", "block"), [(17, 4096), (17, 8), (24, 8), (9000, 4096)])
 def test_two_readings_are_compared_as_the_plain_part_does_it(

@@ -23,7 +23,7 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {
 @in_both_precisions
 @pytest.mark.parametrize("turn", [Still, Rotary])
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize(("positions", "width"), [(POSITIONS, 16), (POSITIONS, 24), (128, 64)])
+@pytest.mark.parametrize(("positions", "width"), [(POSITIONS, 16), (POSITIONS, 24), (128, 64), (POSITIONS, 2)])
 def test_it_is_the_norm_and_then_the_turn(
     device: torch.device,
     precision: torch.dtype,
@@ -94,3 +94,11 @@ def test_positions_may_be_the_same_memory_for_all_rows(device: torch.device) -> 
     x = numbers(ROWS, HEADS, POSITIONS, 16, seed=1, device=device)
     places = torch.arange(POSITIONS, device=device).expand(ROWS, -1)
     agree([normed_and_turned(x, places, nn.Identity(), Rotary())], [plain(x, places, nn.Identity(), Rotary())])
+
+
+def test_a_head_of_one_number_has_no_pairs_and_goes_the_plain_way(device: torch.device) -> None:
+    from qkv.layers.gpu.turn import normed_and_turned
+
+    x, norm = numbers(ROWS, HEADS, POSITIONS, 1, seed=1, device=device), NORMS["rms"](1).to(device)
+    places = torch.arange(POSITIONS, device=device).repeat(ROWS, 1)
+    assert torch.equal(normed_and_turned(x, places, norm, Still()), plain(x, places, norm, Still()))
