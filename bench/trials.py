@@ -26,6 +26,7 @@ says. Pairs that do not fit rows of 64 or 96 are left out of training, and not o
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shutil
 import subprocess
@@ -36,6 +37,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from bench.options import above_zero, told
 from bench.trial_table import COMMON, COSTS_NOTHING, TRIALS, Trial
@@ -192,9 +195,15 @@ def results_in(path: Path) -> list[dict[str, Any]]:
         found: list[Any] = [json.loads(line) for line in _whole_lines(path)]
     except ValueError as error:
         raise ConfigError(f"{path} is no file of results, which has one JSON object a line: {error}") from error
-    if not all(isinstance(one, dict) and (one.keys() >= _FAILED or one.keys() >= _FOUND) for one in found):
+    if not all(isinstance(one, dict) and (one.keys() >= _FAILED or _whole(one)) for one in found):
         raise ConfigError(f"{path} is no file of results: not every line says what came of a trial")
     return found
+
+
+def _whole(result: dict[str, Any]) -> bool:
+    """Whether it has all that a row tells; only BLEU may be unknown."""
+    numbers = ("asked", "steps", "seconds", "tokens_per_second", "nll")
+    return result.keys() >= _FOUND and all(isinstance(result[name], int | float) for name in numbers)
 
 
 def drop_half_a_line(path: Path) -> None:
@@ -209,10 +218,24 @@ def _whole_lines(path: Path) -> list[str]:
 
 
 def table(some: list[dict[str, Any]]) -> str:
-    """In Markdown, the best first and those that failed last."""
-    ordered = sorted(some, key=lambda one: (one["asked"], one.get("nll", float("inf"))))
+    """In Markdown, the best first and those that failed last; what cannot be compared is in tables of its own."""
     head = "| recipe | steps | seconds of steps | tokens/s | nll | BLEU | |\n|---|---|---|---|---|---|---|"
-    return "\n".join([head, *map(row, ordered)])
+    tables = []
+    for about, rows in itertools.groupby(sorted(some, key=_about), key=_about):
+        ordered = sorted(rows, key=lambda one: one.get("nll", float("inf")))
+        tables.append("\n".join([": ".join(filter(None, about[1:])), "", head, *map(row, ordered)]))
+    return "\n\n".join(tables)
+
+
+def _about(result: dict[str, Any]) -> tuple[float, str, str, str]:
+    """What two results must have in common to be compared: the time, the settings, the data, and the code."""
+    named = {
+        "data": str(result.get("data", ""))[:12],
+        "commit": result.get("commit", ""),
+        "on": result.get("device", ""),
+    }
+    told = ", ".join(f"{name} {value}" for name, value in named.items() if value)
+    return result["asked"], f"{result['asked']:g} s", " ".join(result.get("set", ())), told
 
 
 def row(result: dict[str, Any]) -> str:
@@ -228,7 +251,12 @@ def row(result: dict[str, Any]) -> str:
 def _question(name: str, trial: Trial, options: argparse.Namespace) -> dict[str, Any]:
     """What a result is the answer to."""
     data = Prepared.open(getattr(options, trial.data)).fingerprint
-    return {"name": name, "asked": options.seconds, "set": options.changes, "data": data}
+    return {"name": name, "asked": options.seconds, "set": options.changes, "data": data, "device": _device()}
+
+
+def _device() -> str:
+    device = choose_device("auto")
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
 
 def _is_among(results: list[dict[str, Any]], name: str, trial: Trial, options: argparse.Namespace) -> bool:

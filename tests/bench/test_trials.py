@@ -151,13 +151,28 @@ def test_the_widest_row_of_our_attention_is_known_without_triton() -> None:
     assert ast.literal_eval(given["WIDEST"]) == trials._TILED
 
 
+def test_what_cannot_be_compared_stands_in_tables_of_its_own() -> None:
+    known = {"steps": 10, "seconds": 4.9, "tokens_per_second": 1e6, "bleu": 1.2, "note": "", "nll": 2.0, "asked": 5.0}
+    others: list[dict[str, Any]] = [
+        {}, {"set": ["model.width=32"]}, {"data": "abcdef0123456789"}, {"commit": "1a2b3c4"}, {"device": "CPU"},
+        {"asked": 50.0}, {},
+    ]  # fmt: skip
+    tables = table([{"name": f"fast {number}", **known, **other} for number, other in enumerate(others)]).split("\n\n")
+    # Each has a line about it, then its rows.
+    assert tables[::2] == [
+        "5 s", "5 s: commit 1a2b3c4", "5 s: data abcdef012345", "5 s: on CPU", "5 s: model.width=32", "50 s",
+    ]  # fmt: skip
+    assert [rows.count("| fast") for rows in tables[1::2]] == [2, 1, 1, 1, 1, 1]
+
+
 def test_the_table_has_the_best_first_and_failures_last() -> None:
     def result(name: str, nll: float) -> dict[str, Any]:
         known = {"asked": 5.0, "steps": 10, "seconds": 4.9, "tokens_per_second": 1e6, "bleu": 1.234, "note": ""}
         return {"name": name, "nll": nll, **known}
 
     some = [{"name": "broken", "asked": 5.0, "error": "no room"}, result("worse", 3.0), result("better", 2.0)]
-    lines = table(some).splitlines()[2:]
+    about, _, _, _, *lines = table(some).splitlines()
+    assert about == "5 s"
     assert lines[0] == "| better | 10 | 4.9 of 5 | 1,000,000 | 2.000 | 1.23 |  |"
     assert [line.split(" | ")[0] for line in lines] == ["| better", "| worse", "| broken"]
 
