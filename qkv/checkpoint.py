@@ -55,6 +55,8 @@ Tensors = Mapping[str, Tensor]
 _BESIDE_TENSORS = 1 << 16
 """Bytes of a checkpoint that are no tensors, at most: its JSON files and the heads of the others."""
 _STATE = "state.json"
+BEGAN_WITH = "began_with"
+"""In a state: what is known of another run's weights with which this one began."""
 _LARGEST_CONFIG = 1 << 20
 _LONGEST_PATH = 1 << 16
 _NUMBER = (int, float)
@@ -62,7 +64,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "step": (int,), "seconds": _NUMBER, "skipped": (int,), "bad_steps": (list,), "best_loss": (*_NUMBER, NoneType),
     "best_step": (int, NoneType), "validations_since_best": (int,), "passing": (list,), "unvalidated": (bool,),
     "validation_seconds": _NUMBER, "rollbacks": (int,), "rate_factor": _NUMBER, "window": (dict,), "watch": (dict,),
-    "model": (dict,), "settings": (dict,), "data": (str,), "tokenizer": (str,),
+    "model": (dict,), "settings": (dict,), "data": (str,), "tokenizer": (str,), "began_with": (dict,),
 }  # fmt: skip
 """What a state says, in values of these kinds."""
 
@@ -430,7 +432,8 @@ def average(checkpoints: list[Path]) -> dict[str, Tensor]:
 
 def final_state(state: Mapping[str, Any], weights: str, weights_of_step: int) -> dict[str, Any]:
     """What is kept beside the final weights: when the run ended, what the weights belong to, how they were made."""
-    kept = {name: state[name] for name in ("step", "data", "tokenizer", "model", "settings") if name in state}
+    named = ("step", "data", "tokenizer", "model", "settings", BEGAN_WITH)
+    kept = {name: state[name] for name in named if name in state}
     return {**kept, "weights": weights, "weights_of_step": weights_of_step}
 
 

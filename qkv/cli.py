@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -249,7 +249,9 @@ def _train(options: argparse.Namespace) -> int:
 
 def _refuse_with_adapt(options: argparse.Namespace) -> None:
     """What a run has settled that is learned on from cannot be asked for again."""
-    require_run(options.adapt)
+    # What the new run has begun with is kept in it.
+    if options.output is None or not (options.output / "start").is_dir():
+        require_run(options.adapt)
     given = [f"--{name}" for name in ("recipe", "tokenizer") if getattr(options, name) is not None]
     if given:
         raise ConfigError(f"{', '.join(given)}: settled by {options.adapt}; leave it out, or change settings by --set")
@@ -453,7 +455,8 @@ def _recipe_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
 
 def _config(options: argparse.Namespace) -> Config:
     changes = changed_settings(options)
-    chosen = recipe(options.recipe or "base") if getattr(options, "adapt", None) is None else _adapted(options.adapt)
+    adapting = getattr(options, "adapt", None) is not None
+    chosen = _adapted(options, changes) if adapting else recipe(options.recipe or "base")
     if getattr(options, "data", None) is not None:
         from qkv.prepare import Prepared
 
@@ -464,11 +467,12 @@ def _config(options: argparse.Namespace) -> Config:
     return config.with_changes(text={name: code for name, code in languages.items() if code is not None})
 
 
-def _adapted(run: Path) -> Config:
-    from qkv.checkpoint import RunDirectory
-    from qkv.training import adapted
+def _adapted(options: argparse.Namespace, changes: Mapping[str, str]) -> Config:
+    """The settings of the run that is adapted; how often is told and saved fits the steps that are asked for."""
+    from qkv.training import adapted_from
 
-    return adapted(RunDirectory.open(run).config())
+    steps = changes.get("training.steps", "")
+    return adapted_from(options.adapt, options.output, steps=max(1, int(steps)) if steps.isdecimal() else None)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qkv.checkpoint import RunDirectory, read_state
+from qkv.checkpoint import BEGAN_WITH, RunDirectory
 from qkv.config import Config, settings
 from qkv.errors import ConfigError, TextError
 from qkv.prepare import Prepared
@@ -84,10 +84,11 @@ def _training(run: RunDirectory, facts: Facts) -> Iterator[str]:
         f"{facts.hardware}, with qkv at commit {facts.commit}.",
         "",
     )
-    if run.start.is_dir():
-        step = read_state(run.start)["weights_of_step"]
+    _, state = run.newest_state()
+    if BEGAN_WITH in state:
         yield (
-            f"It began with the weights of another run, after step {step:,} of it. What that one had learned from is "
+            f"It began with the weights of another run, after step {state[BEGAN_WITH]['step']:,} of it. What that one "
+            "had learned from is "
             "not in the table below, and its terms hold here too."
         )
         yield ""

@@ -11,13 +11,13 @@ from qkv.config import Config
 from qkv.errors import ConfigError, NoTimeError
 from qkv.prepare import Prepared, prepare
 from qkv.prepare.mix import settled
-from qkv.training.adapting import adapted
+from qkv.training.adapting import adapted, adapted_from, require_named, to_adapt
 from qkv.training.loop import train_run
 from qkv.training.plan import require_ready
 from qkv.training.processes import joined
 from qkv.training.stopping import in_time
 
-__all__ = ["adapted", "train", "train_prepared"]
+__all__ = ["adapted", "adapted_from", "train", "train_prepared"]
 
 
 def train(
@@ -35,22 +35,25 @@ def train(
     """From parallel text to a trained run: prepares the files into the run directory, then trains on them.
 
     With `adapt`, a run that was trained before, the new one begins with its weights and has its vocabulary; its
-    settings, or those that `adapted` makes of them, are what fits.
+    settings, or those that `adapted_from` makes of them, are what fits.
 
     Training saves and ends before `time.monotonic()` is at the deadline; False where it did, and the same call goes on.
     """
     if isinstance(files, str):
         raise TypeError("train takes a list of files: train([source, target], output, config)")
-    run, config = RunDirectory(Path(output)), settled(_paths(files), config)
-    before = None if adapt is None else RunDirectory.open(Path(adapt))
+    run, adapting = RunDirectory(Path(output)), None if adapt is None else Path(adapt)
+    before = to_adapt(adapting, run)
     if before is not None:
+        require_named(_paths(files), before)
+    config = settled(_paths(files), config)
+    if adapting is not None:
         if tokenizer is not None:
             raise ConfigError("a model that is adapted keeps its vocabulary; leave the tokenizer out")
-        tokenizer = before.tokenizer_file
+        tokenizer = (before or run).tokenizer_file
 
     def prepare_files() -> bool:
         # Preparing may take long: what is wrong with the rest is said before it.
-        require_ready(config, run, before)
+        require_ready(config, run, adapting)
         with in_time(deadline, _too_late_to_prepare()):
             prepared = prepare(
                 _paths(files),
@@ -83,8 +86,9 @@ def train_prepared(
     with joined() as processes:
         prepared = Prepared.open(data)
         run, config = RunDirectory(output), prepared.applied_to(config)
-        before = None if adapt is None else RunDirectory.open(adapt)
-        processes.by_first(lambda: require_ready(config, run, before))
+        before = to_adapt(adapt, run)
+        vocabulary = prepared.tokenizer().fingerprint
+        processes.by_first(lambda: require_ready(config, run, adapt, vocabulary))
         deadline = processes.lasting(deadline)
         return train_run(config, run, prepared, processes, before=before, deadline=deadline, got_on=got_on)
 

@@ -51,10 +51,7 @@ class Learner(NamedTuple):
         model, weights, gradients = trained(options, model, precision, processes)
         if start is not None:
             # Before anything is made of them: optimizers and means begin with what is there.
-            try:
-                weights.load(start.tensors["weights"])
-            except (RuntimeError, KeyError) as error:
-                raise CheckpointError(f"{start.directory} does not fit the model of its run's config.json") from error
+            weights.load(start.tensors["weights"])
         products = [f"{name}.weight" for name, part in model.named_modules() if isinstance(part, nn.Linear)]
         optimizers = build_optimizers(options, weights.exact, products, weights.matrices)
         averaging = averaging_of(options, weights.exact)

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 
-from qkv.checkpoint import MAY_CHANGE, RunDirectory
+from qkv.checkpoint import BEGAN_WITH, MAY_CHANGE, RunDirectory
 from qkv.config import Config, settings
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches
@@ -21,7 +21,7 @@ from qkv.devices import choose_device, release_memory
 from qkv.errors import CheckpointError, QkvError, TrainingError
 from qkv.prepare import Prepared
 from qkv.storage import write_atomically
-from qkv.training.adapting import begin_with, start_of
+from qkv.training.adapting import begin_with, origin, start_of
 from qkv.training.checkpoints import Checkpoints, newest_saved, require_same_data
 from qkv.training.divergence import SLOWER, Diverged, Setback
 from qkv.training.feeding import batches_of, prefetched
@@ -66,11 +66,12 @@ def train_run(
             return run.settled(config).training.tokens_per_batch
 
         def begin() -> None:
-            if before is not None:
-                begin_with(run, before, prepared)
             run.begin(settled)
             run.remember(prepared.directory)
             write_atomically(run.tokenizer_file, prepared.tokenizer().model)
+            # Last, as what tells that the run before is needed no more.
+            if before is not None:
+                begin_with(run, before)
 
         tokens = processes.by_first(claim)
         device = processes.own_device(choose_device(config.training.device))
@@ -184,7 +185,8 @@ class _Training:
         require_rows(config.fewest_rows, options, processes.count)
         batches, held_out = (batches_of(config, prepared, name) for name in ("train", "valid"))
         saved = newest_saved(run, processes)
-        learner = Learner.begin(config, tokenizer.size, processes, start_of(run) if saved is None else None)
+        start = start_of(run, config, prepared) if saved is None else None
+        learner = Learner.begin(config, tokenizer.size, processes, start)
         if saved is not None:
             run.require_settings(config, saved)
             learner.restore(saved)
@@ -201,12 +203,15 @@ class _Training:
         if setback is not None:
             history.go_on_after(setback)
             log.write("rollback", history.step, **setback.report())
-        belongs_to = {
+        belongs_to: dict[str, Any] = {
             "data": prepared.fingerprint,
             "tokenizer": tokenizer.fingerprint,
             "model": dataclasses.asdict(config.model),
             "settings": {name: value for name, value in settings(config) if name not in MAY_CHANGE},
         }
+        began_with = origin(run) if saved is None else saved.state.get(BEGAN_WITH)
+        if began_with is not None:
+            belongs_to[BEGAN_WITH] = began_with
         return cls(
             config=config,
             run=run,

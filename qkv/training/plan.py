@@ -16,7 +16,7 @@ from qkv.prepare.check import check_request
 from qkv.prepare.directory import Request, existing, require_space, space_needed
 from qkv.prepare.mix import Mix
 from qkv.storage import readable_size
-from qkv.training.adapting import require_adaptable
+from qkv.training.adapting import require_adaptable, require_named, to_adapt
 from qkv.training.averaging import FINAL
 from qkv.training.checkpoints import require_same_data
 from qkv.training.fitting import fitted
@@ -90,13 +90,17 @@ def plan_training(
     adapt: Path | None = None,
 ) -> str:
     """What `train` would need, told without writing anything; refuses what that would, where it is quickly known."""
-    before = None if adapt is None else RunDirectory.open(adapt)
-    tokenizer = tokenizer if before is None else before.tokenizer_file
     run = None if output is None else RunDirectory(output)
+    before = to_adapt(adapt, run)
+    if before is not None:
+        require_named(files, before)
+        tokenizer = before.tokenizer_file
+    elif adapt is not None and run is not None:
+        tokenizer = run.tokenizer_file
     mix = Mix.of(files, config.text)
     config, files = mix.applied_to(config), mix.files
     with joined() as processes:
-        processes.by_first(lambda: require_ready(config, run, before))
+        processes.by_first(lambda: require_ready(config, run, adapt))
         roles = {"training": files, "validation": valid, "test": test}
         check_request(config, roles, tokenizer)
         data_disk = space_needed(files)
@@ -118,8 +122,8 @@ def plan_prepared_training(data: Path, output: Path | None, config: Config, adap
         prepared = Prepared.open(data)
         config = prepared.applied_to(config)
         run = None if output is None else RunDirectory(output)
-        before = None if adapt is None else RunDirectory.open(adapt)
-        processes.by_first(lambda: require_ready(config, run, before))
+        vocabulary = prepared.tokenizer().fingerprint
+        processes.by_first(lambda: require_ready(config, run, adapt, vocabulary))
         if run is not None:
             require_same_data(run, prepared)
         return _plan(config, run, prepared, processes, 0)
@@ -132,13 +136,14 @@ def _plan(
     return Plan.of(config, data_disk=data_disk, processes=processes.count).text(config)
 
 
-def require_ready(config: Config, run: RunDirectory | None, before: RunDirectory | None = None) -> None:
+def require_ready(
+    config: Config, run: RunDirectory | None, adapt: Path | None = None, vocabulary: str | None = None
+) -> None:
     """Refuses settings that this machine, a run already begun or one that is adapted cannot go with.
 
     A plan need not name the run.
     """
-    if before is not None:
-        require_adaptable(before, run, config)
+    require_adaptable(adapt, run, config, vocabulary)
     if run is not None:
         run.check(run.settled(config))
         run.require_free()

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from qkv import checkpoint
-from qkv.checkpoint import RunDirectory
+from qkv.checkpoint import RunDirectory, Saved
 from qkv.config import Config
-from qkv.errors import CheckpointError, ConfigError
+from qkv.errors import CheckpointError, ConfigError, TrainingError
 from qkv.parcel.run import pack_run, unpack_run
 from qkv.prepare import prepare
 from qkv.recipes import recipe
-from qkv.training import adapted, train, train_prepared
+from qkv.training import adapted, adapted_from, train, train_prepared
+from qkv.training.learner import Learner
 from qkv.training.loop import _Training
 from tests import toy
 from tests.toy import LEARNS, QUICK, Command, pairs, write_tsv
@@ -65,13 +66,10 @@ def test_text_of_another_kind_is_learned_in_a_few_steps_from_a_model_that_knows_
     assert learned[-1]["loss"] < learned[0]["loss"] < new[-1]["loss"] / 2
 
 
-@pytest.mark.parametrize("before", [2, 6])
-def test_an_interrupted_run_ends_as_if_it_had_not_been(
-    tmp_path: Path, toy_data: Path, finished: Path, monkeypatch: pytest.MonkeyPatch, before: int
+def interrupted(
+    monkeypatch: pytest.MonkeyPatch, data: Path, run: Path, config: Config, adapt: Path, *, before: int
 ) -> None:
-    """Also before its first checkpoint, and when the run before is trained on meanwhile elsewhere."""
-    config = QUICK.with_changes(training={"seed": 7})
-    assert train_prepared(toy_data, tmp_path / "whole", config, adapt=finished)
+    """Trains, and stops before this step."""
     update = _Training.update
 
     def fails(training: _Training, batch: Any) -> None:
@@ -82,20 +80,53 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(
     with monkeypatch.context() as patch:
         patch.setattr(_Training, "update", fails)
         with pytest.raises(KeyboardInterrupt):
-            train_prepared(toy_data, tmp_path / "run", config, adapt=finished)
-    # The settings are the same; what it began with, it has kept.
-    assert train_prepared(toy_data, tmp_path / "run", config)
-    assert toy.equal(toy.weights(tmp_path / "run"), toy.weights(tmp_path / "whole"))
+            train_prepared(data, run, config, adapt=adapt)
+
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile"), [(2, "nothing"), (2, "gone"), (6, "nothing"), (6, "gone"), (6, "trained on")]
+)
+def test_an_interrupted_run_ends_as_if_it_had_not_been(
+    tmp_path: Path, toy_data: Path, run: Path, monkeypatch: pytest.MonkeyPatch, before: int, meanwhile: str
+) -> None:
+    """Whatever becomes of the run before; the settings are those that it had."""
+    assert train_prepared(toy_data, tmp_path / "whole", adapted_from(run, tmp_path / "whole", steps=9), adapt=run)
+    output = tmp_path / "output"
+    interrupted(monkeypatch, toy_data, output, adapted_from(run, output, steps=9), run, before=before)
+    if meanwhile == "gone":
+        run.rename(tmp_path / "elsewhere")
+    if meanwhile == "trained on":
+        train_prepared(toy_data, run, QUICK.with_changes(training={"steps": 20}))
+    assert train_prepared(toy_data, output, adapted_from(run, output, steps=9), adapt=run)
+    assert toy.equal(toy.weights(output), toy.weights(tmp_path / "whole"))
+
+
+def test_what_has_learned_nothing_yet_may_begin_with_another_run(
+    tmp_path: Path, toy_data: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_prepared(toy_data, tmp_path / "longer", QUICK.with_changes(training={"steps": 3}))
+    interrupted(monkeypatch, toy_data, tmp_path / "run", STILL, finished, before=1)
+    assert train_prepared(toy_data, tmp_path / "run", STILL, adapt=tmp_path / "longer")
+    assert toy.equal(toy.weights(tmp_path / "run"), toy.weights(tmp_path / "longer"))
 
 
 def test_a_run_that_diverges_before_its_first_checkpoint_goes_back_to_where_it_began(
-    tmp_path: Path, toy_data: Path, finished: Path
+    tmp_path: Path, toy_data: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    begun = []
+    real = Learner.begin.__func__  # type: ignore[attr-defined]
+
+    def begin(cls: Any, config: Config, vocabulary: int, processes: Any, start: Saved | None = None) -> Learner:
+        learner: Learner = real(cls, config, vocabulary, processes, start)
+        begun.append({name: tensor.detach().clone() for name, tensor in learner.weights.exact.items()})
+        return learner
+
+    monkeypatch.setattr(Learner, "begin", classmethod(begin))
     wild = QUICK.with_changes(training={"learning_rate": 1e30, "save_every": 100, "steps": 8, "clip": None})
-    with pytest.raises(Exception, match="after 3 rollbacks"):
+    with pytest.raises(TrainingError, match="after 3 rollbacks"):
         train_prepared(toy_data, tmp_path / "run", wild, adapt=finished)
-    begun = checkpoint.read(tmp_path / "run" / "start").tensors["weights"]
-    assert toy.equal(begun, toy.weights(finished))
+    assert len(begun) == 4
+    assert all(toy.equal(one, toy.weights(finished)) for one in begun)
 
 
 class TestRefused:
@@ -130,20 +161,67 @@ class TestRefused:
         other = prepare([corpus], tmp_path / "data", QUICK).directory
         self.refused(other, tmp_path / "run", QUICK, finished, "prepare it with --tokenizer .*tokenizer.model")
 
-    def test_a_run_that_began_otherwise(self, tmp_path: Path, toy_data: Path, finished: Path, run: Path) -> None:
+    def test_a_run_that_began_otherwise(self, toy_data: Path, finished: Path, run: Path) -> None:
         self.refused(toy_data, run, QUICK, finished, "did not begin with the weights of another run")
-        assert train_prepared(toy_data, tmp_path / "begun", STILL, adapt=finished)
-        self.refused(toy_data, tmp_path / "begun", STILL, tmp_path / "begun" / ".." / "begun", "adapt itself")
-        train_prepared(toy_data, tmp_path / "longer", QUICK.with_changes(training={"steps": 3}))
-        self.refused(toy_data, tmp_path / "begun", STILL, tmp_path / "longer", "began with other weights")
 
-    def test_weights_that_were_damaged_since(self, tmp_path: Path, toy_data: Path, finished: Path) -> None:
-        assert train_prepared(toy_data, tmp_path / "run", STILL, adapt=finished)
-        shutil.rmtree(tmp_path / "run" / "checkpoints")
-        shutil.rmtree(tmp_path / "run" / "final")
-        (tmp_path / "run" / "start" / "weights.safetensors").write_bytes(b"damaged")
+    def test_weights_that_were_damaged(self, tmp_path: Path, toy_data: Path, run: Path) -> None:
+        """Before anything is prepared or written."""
+        with (run / "final" / "weights.safetensors").open("ab") as file:
+            file.write(b"more")
+        self.refused(toy_data, tmp_path / "new", QUICK, run, "is damaged")
+        with pytest.raises(CheckpointError, match="is damaged"):
+            train([write_tsv(tmp_path / "new.tsv", pairs(150))], tmp_path / "new", QUICK, adapt=run)
+        assert not (tmp_path / "new").exists()
+
+    def test_a_run_whose_settings_were_changed_since(self, tmp_path: Path, toy_data: Path, run: Path) -> None:
+        config = (run / "config.json").read_text()
+        (run / "config.json").write_text(config.replace('"heads": 2', '"heads": 4'))
+        other = QUICK.with_changes(model={"heads": 4})
+        self.refused(toy_data, tmp_path / "new", other, run, "was changed since final was written: model.heads from 2")
+
+    def test_text_that_is_written_the_other_way(self, tmp_path: Path, finished: Path) -> None:
+        corpus = write_tsv(tmp_path / "corpus.tsv", pairs(150, seed=5))
+        config = QUICK.with_changes(text={"right_to_left": True})
+        data = prepare([corpus], tmp_path / "data", config, tokenizer=finished / "tokenizer.model").directory
+        self.refused(data, tmp_path / "run", config, finished, "writes its translations forwards")
+
+
+class TestBegun:
+    """What is in a run that has begun with another's weights."""
+
+    @pytest.fixture
+    def begun(self, tmp_path: Path, toy_data: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """It has learned nothing yet."""
+        interrupted(monkeypatch, toy_data, tmp_path / "begun", STILL, finished, before=1)
+        return tmp_path / "begun"
+
+    def test_nobody_begins_anew_in_it_unasked(self, toy_data: Path, begun: Path) -> None:
+        with pytest.raises(ConfigError, match="was begun with --adapt; give that again"):
+            train_prepared(toy_data, begun, STILL)
+
+    @pytest.mark.parametrize("change", ["vocabulary", "heads"])
+    def test_weights_that_do_not_fit_are_not_begun_with(
+        self, tmp_path: Path, toy_data: Path, begun: Path, change: str
+    ) -> None:
+        corpus = write_tsv(tmp_path / "corpus.tsv", pairs(150, seed=5))
+        other = prepare([corpus], tmp_path / "data", QUICK).directory if change == "vocabulary" else toy_data
+        config = STILL.with_changes(model={"heads": 4}) if change == "heads" else STILL
+        with pytest.raises(CheckpointError, match=f"do not fit .*{change}.*; remove .* and begin again"):
+            train_prepared(other, begun, config, adapt=tmp_path / "gone")
+
+    def test_nor_damaged_ones(self, tmp_path: Path, toy_data: Path, begun: Path) -> None:
+        (begun / "start" / "weights.safetensors").write_bytes(b"damaged")
         with pytest.raises(CheckpointError, match="and begin again"):
-            train_prepared(toy_data, tmp_path / "run", STILL)
+            train_prepared(toy_data, begun, STILL, adapt=tmp_path / "gone")
+
+    def test_and_after_a_checkpoint_they_are_needed_no_more(self, toy_data: Path, finished: Path, begun: Path) -> None:
+        assert train_prepared(toy_data, begun, STILL, adapt=finished)
+        (begun / "start" / "weights.safetensors").write_bytes(b"damaged")
+        longer = STILL.with_changes(training={"steps": 4})
+        assert train_prepared(toy_data, begun, longer, adapt=finished)
+        shutil.rmtree(begun / "start")
+        assert train_prepared(toy_data, begun, longer.with_changes(training={"steps": 6}))
+        assert checkpoint.read_state(begun / "final")["began_with"]["step"] == 12
 
 
 @pytest.fixture(scope="module")
@@ -185,11 +263,37 @@ class TestLanguages:
         with pytest.raises(ConfigError, match="a model of one direction with text of that one"):
             train([corpus], tmp_path / "run", config, adapt=one)
 
-    def test_prepared_text_of_other_languages_is_refused(self, tmp_path: Path, one: Path) -> None:
-        corpus = write_tsv(tmp_path / "new.en-fr.tsv", pairs(150, seed=3))
+    @pytest.mark.parametrize(
+        ("named", "says"),
+        [
+            ("en-fr", "the target language of .* is de, and that of the new text fr"),
+            ("fr-de", "the source language of .* is en, and that of the new text fr"),
+        ],
+    )
+    def test_prepared_text_of_other_languages_is_refused(
+        self, tmp_path: Path, one: Path, named: str, says: str
+    ) -> None:
+        corpus = write_tsv(tmp_path / f"new.{named}.tsv", pairs(150, seed=3))
         data = prepare([corpus], tmp_path / "data", QUICK).directory
-        with pytest.raises(ConfigError, match=r"the target language of .* is de, and that of the new text fr"):
+        with pytest.raises(ConfigError, match=says):
             train_prepared(data, tmp_path / "run", QUICK, adapt=one)
+
+    def test_so_are_files_that_are_named_so(self, tmp_path: Path, one: Path) -> None:
+        some = pairs(150, seed=3)
+        corpus = write_tsv(tmp_path / "new.en-fr.tsv", some)
+        with pytest.raises(ConfigError, match=r"new.en-fr.tsv is named as en-fr, and .* translates en to de"):
+            train([corpus], tmp_path / "run", RunDirectory(one).config(), adapt=one)
+        (tmp_path / "mine.en").write_text("".join(f"{source}\n" for source, _ in some))
+        (tmp_path / "mine.fr").write_text("".join(f"{target}\n" for _, target in some))
+        with pytest.raises(ConfigError, match=r"mine\.en is named as en-fr"):
+            train([tmp_path / "mine.en", tmp_path / "mine.fr"], tmp_path / "run", RunDirectory(one).config(), adapt=one)
+        assert not (tmp_path / "run").exists()
+
+    def test_the_other_way_round_they_are_turned(self, tmp_path: Path, one: Path) -> None:
+        corpus = write_tsv(tmp_path / "new.de-en.tsv", [(target, source) for source, target in pairs(150, seed=3)])
+        assert train([corpus], tmp_path / "run", RunDirectory(one).config(), adapt=one)
+        source = (tmp_path / "run" / "data" / "valid.source.txt").read_text().splitlines()[0]
+        assert source in dict(pairs(150, seed=3))
 
 
 @pytest.mark.parametrize(
@@ -206,6 +310,32 @@ def test_a_tenth_of_the_steps_at_a_tenth_of_the_peak_is_what_it_goes_on_with(nam
     assert options.save_every * 5 <= options.steps / 8, "the mean of the last checkpoints is one of the end"
     assert options.validate_every <= options.steps / 10
     assert adapted(before).model == before.model
+
+
+def test_how_often_is_told_and_saved_fits_the_steps_that_are_asked_for() -> None:
+    options = adapted(recipe("base"), steps=300).training
+    assert (options.steps, options.warmup_steps, options.validate_every, options.save_every) == (300, 15, 30, 7)
+
+
+def test_what_only_a_beginning_needs_is_left_out() -> None:
+    config = recipe("fast").with_changes(training={"ramp_steps": 50, "dropout_after": 70})
+    options = adapted(config).training
+    assert (options.ramp_steps, options.dropout_after) == (0, 0)
+
+
+def test_a_run_that_ended_in_its_warm_up_has_a_peak_too() -> None:
+    config = recipe("fast").with_changes(training={"steps": 20, "warmup_steps": 30, "learning_rate": 1e-3})
+    assert adapted(config).training.learning_rate == pytest.approx(1e-4)
+
+
+def test_an_adapted_run_is_learned_on_from_as_the_first_was(tmp_path: Path, toy_data: Path, finished: Path) -> None:
+    once = adapted_from(finished, tmp_path / "once", steps=40)
+    assert train_prepared(toy_data, tmp_path / "once", once, adapt=finished)
+    twice = adapted_from(tmp_path / "once", tmp_path / "twice")
+    assert twice.training.learning_rate == once.training.learning_rate == pytest.approx(1e-3)
+    assert twice.training.steps == QUICK.training.steps // 10
+    assert train_prepared(toy_data, tmp_path / "twice", twice, adapt=tmp_path / "once")
+    assert adapted_from(tmp_path / "gone", tmp_path / "twice") == twice
 
 
 def test_a_parcel_of_an_adapted_run_has_what_it_began_with(tmp_path: Path, toy_data: Path, finished: Path) -> None:
@@ -228,6 +358,21 @@ def test_the_command_takes_vocabulary_and_settings_from_the_run(
     config = RunDirectory(tmp_path / "run").config()
     assert (config.training.steps, config.model.dropout, config.training.schedule) == (5, 0.2, "linear")
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == (finished / "tokenizer.model").read_bytes()
+
+
+def test_prepared_text_is_learned_on_from_too(tmp_path: Path, toy_data: Path, finished: Path, command: Command) -> None:
+    given = ("train", "--data", toy_data, "--adapt", finished, "--output", tmp_path / "run")
+    assert command(*given, "--dry-run").code == 0
+    assert not (tmp_path / "run").exists()
+    assert command(*given, "--set", "training.steps=2", "--set", "training.learning_rate=1e-30").code == 0
+    assert toy.equal(toy.weights(tmp_path / "run"), toy.weights(finished))
+
+
+def test_a_plan_refuses_what_training_would(toy_data: Path, finished: Path, toy_run: Path, command: Command) -> None:
+    told = command("train", "--data", toy_data, "--adapt", toy_run, "--dry-run")
+    assert told.code == 2 and "the text was prepared with another vocabulary" in told.err
+    told = command("train", "--data", toy_data, "--adapt", finished, "--dry-run", "--set", "model.heads=4")
+    assert told.code == 2 and "do not fit model.heads from 2 to 4" in told.err
 
 
 @pytest.mark.parametrize(
