@@ -66,7 +66,7 @@ def test_sizes_as_they_are_trained_learn_alike(gpu: torch.device, tmp_path: Path
         for kernels, precision in (("plain", "float32"), ("fast", "bfloat16"))
     ]
     assert curves[0][-1] < 0.9 * curves[0][0]
-    # On a CPU the same steps in bfloat16 differ by 0.03 % at most in base.
+    # On a CPU the same steps in bfloat16 differ by 0.03 % at most in base, and by 0.2 % in fast.
     assert curves[1] == pytest.approx(curves[0], rel=0.005)
 
 
