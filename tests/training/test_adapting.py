@@ -360,6 +360,17 @@ def test_the_command_takes_vocabulary_and_settings_from_the_run(
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == (finished / "tokenizer.model").read_bytes()
 
 
+def test_the_same_command_goes_on_without_the_run_before(tmp_path: Path, run: Path, command: Command) -> None:
+    """Text that was prepared is not prepared again, though the vocabulary was taken from elsewhere then."""
+    corpus = write_tsv(tmp_path / "new.tsv", pairs(150, seed=4))
+    given = ("train", corpus, "--adapt", run, "--output", tmp_path / "output", "--set")
+    assert command(*given, "training.steps=4").code == 0
+    run.rename(tmp_path / "elsewhere")
+    longer = command(*given, "training.steps=8")
+    assert longer.code == 0, longer.err
+    assert "holds this already" in longer.err and "going on after step 4" in longer.err
+
+
 def test_prepared_text_is_learned_on_from_too(tmp_path: Path, toy_data: Path, finished: Path, command: Command) -> None:
     given = ("train", "--data", toy_data, "--adapt", finished, "--output", tmp_path / "run")
     assert command(*given, "--dry-run").code == 0
