@@ -88,8 +88,7 @@ def _training(run: RunDirectory, facts: Facts) -> Iterator[str]:
     if BEGAN_WITH in state:
         yield (
             f"It began with the weights of another run, after step {state[BEGAN_WITH]['step']:,} of it. What that one "
-            "had learned from is "
-            "not in the table below, and its terms hold here too."
+            "had learned from is not in the table below, and its terms hold here too."
         )
         yield ""
 

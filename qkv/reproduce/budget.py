@@ -8,6 +8,7 @@ from qkv.config import Config
 from qkv.errors import ConfigError
 from qkv.prepare import Prepared
 from qkv.training.fitting import fitted
+from qkv.training.lengths import often_enough
 from qkv.training.processes import Processes
 from qkv.training.speed import steps_a_second
 
@@ -15,9 +16,6 @@ _TRYING = 3.0
 """Seconds that are enough to know a speed; of a small budget a tenth is."""
 _WARMING_UP = 4
 """The share of a short run that warms up, as its inverse: less, and post-norm layers do not begin to learn."""
-_SAVES = 40
-"""Checkpoints of a short run, so that the mean of the last five is one over the last tenth of it."""
-_TOLD = 10
 
 
 def steps_in_time(config: Config, prepared: Prepared, seconds: float) -> int:
@@ -43,8 +41,6 @@ def shortened(config: Config, steps: int) -> Config:
             "steps": steps,
             "warmup_steps": warmup,
             "learning_rate": options.learning_rate * factor,
-            "save_every": max(1, min(options.save_every, steps // _SAVES)),
-            "validate_every": max(1, min(options.validate_every, steps // _TOLD)),
-            "report_every": max(1, min(options.report_every, steps // _TOLD)),
+            **often_enough(options, steps),
         }
     )

@@ -17,14 +17,13 @@ from qkv.config import Config, ModelConfig, TextConfig, from_json, to_json
 from qkv.errors import CheckpointError, ConfigError
 from qkv.prepare import Prepared
 from qkv.prepare.mix import Mix
+from qkv.training.lengths import often_enough
 from qkv.training.optimizer import paper_learning_rate
 
 _SHARE = 10
 """Of the steps and of the rate of the run before, as its inverse: enough to learn another kind of text, and not so much
 that what was learned is forgotten."""
 _WARMING_UP = 20
-_SAVES = 40
-_TOLD = 10
 _FREE = {"dropout"}
 """Settings of a model that its weights do not depend on."""
 _SETTINGS = "config"
@@ -50,9 +49,7 @@ def adapted(config: Config, *, steps: int | None = None) -> Config:
         "decay_from": 0.0,
         "ramp_steps": 0,
         "dropout_after": 0,
-        "save_every": max(1, min(options.save_every, steps // _SAVES)),
-        "validate_every": max(1, min(options.validate_every, steps // _TOLD)),
-        "report_every": max(1, min(options.report_every, steps // _TOLD)),
+        **often_enough(options, steps),
     }
     return config.with_changes(training=changes)
 
@@ -63,23 +60,18 @@ def adapted_from(before: Path, output: Path | None, *, steps: int | None = None)
     A run that was itself adapted had a tenth of steps and rate already: it is learned on as from the first.
     """
     new = None if output is None else RunDirectory(output)
-    run = to_adapt(before, new)
-    config = _settings(run) if run is not None else _kept_settings(new) if new is not None else None
-    assert config is not None, "a run that needs no other has kept its settings"
-    return adapted(config, steps=steps)
+    run = to_adapt(before, new) or new
+    assert run is not None, "only a new run may do without the one before"
+    return adapted(_settings(run), steps=steps)
 
 
 def _settings(run: RunDirectory) -> Config:
-    """Those of a run, but how it learned as the first one did where it was adapted itself."""
-    first = _kept_settings(run)
-    return run.config() if first is None else dataclasses.replace(run.config(), training=first.training)
-
-
-def _kept_settings(run: RunDirectory) -> Config | None:
+    """Those of a run; where it was adapted itself, it learns as the first one did."""
     if not run.start.is_dir():
-        return None
+        return run.config()
     try:
-        return from_json(json.dumps(read_state(run.start)[_SETTINGS]))
+        first = from_json(json.dumps(read_state(run.start)[_SETTINGS]))
+        return dataclasses.replace(run.config(), training=first.training)
     except (KeyError, ConfigError) as error:
         raise CheckpointError(f"{run.start} is damaged: {error}") from error
 

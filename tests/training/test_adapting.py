@@ -18,9 +18,9 @@ from qkv.prepare import prepare
 from qkv.recipes import recipe
 from qkv.training import adapted, adapted_from, train, train_prepared
 from qkv.training.learner import Learner
-from qkv.training.loop import _Training
 from tests import toy
 from tests.toy import LEARNS, QUICK, Command, pairs, write_tsv
+from tests.training.crashing import interrupted
 
 STILL = QUICK.with_changes(training={"learning_rate": 1e-30, "steps": 2})
 """Steps that change no weight."""
@@ -66,23 +66,6 @@ def test_text_of_another_kind_is_learned_in_a_few_steps_from_a_model_that_knows_
     assert learned[-1]["loss"] < learned[0]["loss"] < new[-1]["loss"] / 2
 
 
-def interrupted(
-    monkeypatch: pytest.MonkeyPatch, data: Path, run: Path, config: Config, adapt: Path, *, before: int
-) -> None:
-    """Trains, and stops before this step."""
-    update = _Training.update
-
-    def fails(training: _Training, batch: Any) -> None:
-        if training.step + 1 == before:
-            raise KeyboardInterrupt
-        update(training, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_Training, "update", fails)
-        with pytest.raises(KeyboardInterrupt):
-            train_prepared(data, run, config, adapt=adapt)
-
-
 @pytest.mark.parametrize(
     ("before", "meanwhile"), [(2, "nothing"), (2, "gone"), (6, "nothing"), (6, "gone"), (6, "trained on")]
 )
@@ -92,7 +75,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(
     """Whatever becomes of the run before; the settings are those that it had."""
     assert train_prepared(toy_data, tmp_path / "whole", adapted_from(run, tmp_path / "whole", steps=9), adapt=run)
     output = tmp_path / "output"
-    interrupted(monkeypatch, toy_data, output, adapted_from(run, output, steps=9), run, before=before)
+    interrupted(monkeypatch, toy_data, output, adapted_from(run, output, steps=9), before, adapt=run)
     if meanwhile == "gone":
         run.rename(tmp_path / "elsewhere")
     if meanwhile == "trained on":
@@ -105,7 +88,7 @@ def test_what_has_learned_nothing_yet_may_begin_with_another_run(
     tmp_path: Path, toy_data: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train_prepared(toy_data, tmp_path / "longer", QUICK.with_changes(training={"steps": 3}))
-    interrupted(monkeypatch, toy_data, tmp_path / "run", STILL, finished, before=1)
+    interrupted(monkeypatch, toy_data, tmp_path / "run", STILL, 1, adapt=finished)
     assert train_prepared(toy_data, tmp_path / "run", STILL, adapt=tmp_path / "longer")
     assert toy.equal(toy.weights(tmp_path / "run"), toy.weights(tmp_path / "longer"))
 
@@ -192,7 +175,7 @@ class TestBegun:
     @pytest.fixture
     def begun(self, tmp_path: Path, toy_data: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         """It has learned nothing yet."""
-        interrupted(monkeypatch, toy_data, tmp_path / "begun", STILL, finished, before=1)
+        interrupted(monkeypatch, toy_data, tmp_path / "begun", STILL, 1, adapt=finished)
         return tmp_path / "begun"
 
     def test_nobody_begins_anew_in_it_unasked(self, toy_data: Path, begun: Path) -> None:

@@ -16,8 +16,8 @@ from qkv.training.divergence import STEPS, Watch, place_to_go_on
 from qkv.training.loop import _Training
 from tests import toy
 from tests.toy import QUICK
+from tests.training.crashing import interrupted
 from tests.training.test_loop import with_bad_steps
-from tests.training.test_resume import interrupted
 
 DIVERGES = QUICK.with_changes(
     training={

@@ -17,8 +17,8 @@ from qkv.training.footprint import Footprint
 from qkv.training.objective import Goal, translation_loss
 from tests import toy
 from tests.toy import QUICK
+from tests.training.crashing import interrupted
 from tests.training.steps import batch, stepping, with_dropout
-from tests.training.test_resume import interrupted
 
 BOTH = QUICK.with_changes(model={"dropout": 0.3}, training={"agreement": 4.0, "dropout_after": 4, "steps": 8})
 

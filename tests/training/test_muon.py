@@ -16,8 +16,8 @@ from qkv.training.optimizer import build_optimizers
 from tests import toy
 from tests.models.families import small_model
 from tests.models.test_contract import share_reversed, to_reverse, two_a_row
+from tests.training.crashing import interrupted
 from tests.training.steps import stepping
-from tests.training.test_resume import interrupted
 
 
 def matrices(*shape: int) -> Tensor:

@@ -19,35 +19,16 @@ from qkv.errors import CheckpointError, ConfigError
 from qkv.prepare import prepare
 from qkv.training import train, train_prepared
 from qkv.training.checkpoints import Checkpoints
-from qkv.training.loop import _Training
 from tests import toy
 from tests.forked import signalled
 from tests.toy import QUICK
-
-
-class Crash(BaseException):
-    """Stands for a crash: nobody catches it."""
+from tests.training.crashing import interrupted
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     with toy.one_thread():
         yield
-
-
-def interrupted(monkeypatch: pytest.MonkeyPatch, data: Path, run: Path, config: Any, before: int) -> None:
-    """Trains, and crashes before this step."""
-    sound = _Training.update
-
-    def update(training: _Training, batch: Any) -> None:
-        if training.step + 1 == before:
-            raise Crash
-        sound(training, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_Training, "update", update)
-        with pytest.raises(Crash):
-            train_prepared(data, run, config)
 
 
 @pytest.mark.parametrize("final", ["last", "checkpoints", "moving"])

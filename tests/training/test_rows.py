@@ -13,8 +13,8 @@ from qkv.training import train_prepared
 from qkv.training.feeding import batches_of
 from tests import toy
 from tests.toy import QUICK
+from tests.training.crashing import interrupted
 from tests.training.many import together
-from tests.training.test_resume import interrupted
 
 
 @pytest.fixture(autouse=True)

@@ -18,9 +18,9 @@ from qkv.training.schedule_free import ScheduleFree
 from tests import toy
 from tests.models.test_contract import share_reversed, to_reverse, two_a_row
 from tests.toy import QUICK
+from tests.training.crashing import interrupted
 from tests.training.many import together
 from tests.training.steps import batch, stepping
-from tests.training.test_resume import interrupted
 
 FREE = QUICK.with_changes(
     model={"dropout": 0.2},
