@@ -49,7 +49,7 @@ def draw(runs: Sequence[Path], *, over: str = "steps", only: str | None = None) 
         if panel.from_nothing:
             # Only now: an axis that was told where it ends does not grow with what is drawn.
             axes.set_ylim(bottom=0)
-            axes.yaxis.set_major_formatter("{x:,.0f}")
+            axes.yaxis.set_major_formatter(_WHOLE_OR_NOT)
     _explain(figure, histories)
     return figure
 
@@ -154,6 +154,8 @@ _KINDS = (*_MARKS, "rollback", "stopped")
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES = ("-", "--", ":", "-.")
 _GREY = "#666666"
+_WHOLE_OR_NOT = "{x:,.10g}"
+"""A label says where its tick is: 2.5 minutes are neither 2 nor 3."""
 
 
 def _panels(histories: Sequence[_History]) -> dict[str, _Panel]:
@@ -168,7 +170,7 @@ def _frame(axes: Axes, panel: _Panel, along: _Along) -> None:
     axes.set_xlabel(along.unit, color=_GREY)
     if panel.logarithmic:
         _use_logarithm(axes)
-    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_major_formatter(_WHOLE_OR_NOT)
     axes.grid(color="#e4e4e4", linewidth=0.8)
     axes.tick_params(which="both", colors=_GREY, labelbottom=True)
     axes.spines[["top", "right"]].set_visible(False)

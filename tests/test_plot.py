@@ -105,6 +105,19 @@ def test_runs_of_other_batches_are_compared_over_minutes(tmp_path: Path) -> None
     assert np.asarray(bleu.get_lines()[0].get_xydata()).tolist() == [[pytest.approx(70.1 / 60), 12.3]]
 
 
+@pytest.mark.parametrize(
+    ("over", "last"), [("minutes", 1_107), ("minutes", 31), ("steps", 15_300), ("steps", 2_000_000)]
+)
+def test_the_labels_of_a_scale_say_where_they_stand(over: str, last: int, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", {**train(last if over == "steps" else 7, 5.1), "seconds": last})
+    figure = draw([run], over=over, only="loss")
+    figure.draw_without_rendering()
+    axis = figure.axes[0].xaxis
+    labels = [float(label.get_text().replace(",", "")) for label in axis.get_ticklabels()]
+    assert len(labels) > 2
+    assert labels == pytest.approx(axis.get_ticklocs())
+
+
 def test_perplexity_stands_in_where_a_run_has_no_bleu(tmp_path: Path) -> None:
     runs = [
         write_run(tmp_path / "with", train(100, 5.1), validation(100, 4.5, bleu=12.3)),
