@@ -194,6 +194,8 @@ class _Training:
             history = History.of({} if saved is None else saved.state)
         except (TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"{run.path}: the state of its newest checkpoint is damaged: {error}") from error
+        # How good another's weights are is told before they are changed.
+        history.unvalidated = history.unvalidated or start is not None
         stopping.expect("validation", history.validation_seconds)
         known = history.rollbacks if setback is None else setback.number - 1
         silent = not processes.first
@@ -303,8 +305,9 @@ class _Training:
             if not self.validate():
                 self.all_asked = SIGNAL
                 return False
-        # Among bad steps nothing is saved: whoever goes on more carefully should do so from before them.
-        if not history.bad_steps:
+        # Among bad steps nothing is saved: whoever goes on more carefully should do so from before them. Nor before the
+        # first step, when the weights are those that lie in the run already.
+        if self.step and not history.bad_steps:
             if self.at(options.save_every):
                 self.checkpoints.save()
             elif history.best_step == self.step:
@@ -454,7 +457,7 @@ class _Training:
 
     def _make_safe_from_the_clock(self) -> None:
         """Nobody knows yet how long a validation takes: should time be up meanwhile, what was learned is saved."""
-        if self.stopping.timed and not self.history.validation_seconds and not self.history.bad_steps:
+        if self.step and self.stopping.timed and not self.history.validation_seconds and not self.history.bad_steps:
             self.checkpoints.save_last(only_passing=not self.at(self.config.training.save_every))
 
     def validate(self) -> bool:
@@ -471,7 +474,19 @@ class _Training:
         self.history.validation_seconds = max(took, self.history.validation_seconds)
         self.log.write("validation", self.step, **values, seconds=self.history.seconds)
         self.line.validation(self.step, values)
+        if self.step == 0:
+            self._require_sound_start(values["loss"])
+            self.history.unvalidated = False
+            return True
         if not math.isfinite(values["loss"]):
             self._diverge(f"the validation loss after step {self.step:,} is not finite", self.step, self.step - 1)
         self.history.validated(values["loss"])
         return True
+
+    def _require_sound_start(self, loss: float) -> None:
+        """Another's weights are no step of this run: it neither goes back from them nor ends with them as its best."""
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the validation loss of the weights in {self.run.start} is not finite: nothing can be learned from "
+                "there. Adapt another run"
+            )

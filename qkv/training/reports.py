@@ -168,9 +168,8 @@ class ProgressLine:
 
     def validation(self, step: int, values: dict[str, float]) -> None:
         bleu = f" · BLEU {values['bleu']:.1f} (greedy)" if "bleu" in values else ""
-        self.say(
-            f"validation after step {step:,}: loss {values['loss']:.3f} · perplexity {values['perplexity']:.2f}{bleu}"
-        )
+        when = f"after step {step:,}" if step else "before the first step"
+        self.say(f"validation {when}: loss {values['loss']:.3f} · perplexity {values['perplexity']:.2f}{bleu}")
 
     def close(self) -> None:
         if self._live:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,13 @@ import pytest
 from qkv import checkpoint
 from qkv.checkpoint import RunDirectory, Saved
 from qkv.config import Config
-from qkv.errors import CheckpointError, ConfigError, TrainingError
+from qkv.errors import CheckpointError, ConfigError, Stopped, TrainingError
 from qkv.parcel.run import pack_run, unpack_run
 from qkv.prepare import prepare
 from qkv.recipes import recipe
 from qkv.training import adapted, adapted_from, train, train_prepared
 from qkv.training.learner import Learner
+from qkv.training.validation import Validation
 from tests import toy
 from tests.toy import LEARNS, QUICK, Command, pairs, write_tsv
 from tests.training.crashing import interrupted
@@ -110,6 +113,61 @@ def test_a_run_that_diverges_before_its_first_checkpoint_goes_back_to_where_it_b
         train_prepared(toy_data, tmp_path / "run", wild, adapt=finished)
     assert len(begun) == 4
     assert all(toy.equal(one, toy.weights(finished)) for one in begun)
+
+
+class TestBeforeTheFirstStep:
+    """It is told how good the weights are that it begins with."""
+
+    def test_what_the_run_before_could_do(
+        self, tmp_path: Path, toy_data: Path, finished: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert train_prepared(toy_data, tmp_path / "run", QUICK, adapt=finished)
+        before, *after = toy.reports(tmp_path / "run", "validation")
+        said = capsys.readouterr().err
+        assert f"validation before the first step: loss {before['loss']:.3f}" in said
+        assert "validation after step 6" in said
+        assert train_prepared(toy_data, tmp_path / "still", STILL, adapt=finished)
+        assert toy.reports(tmp_path / "still", "validation")[-1] == {**before, "step": STILL.training.steps}
+        assert (before["step"], [one["step"] for one in after]) == (0, [6, 12])
+
+    def test_it_is_no_checkpoint_and_no_part_of_what_the_run_ends_with(
+        self, tmp_path: Path, toy_data: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Not even where all that was learned is worse: what it began with is still there, in the run before."""
+        interrupted(monkeypatch, toy_data, tmp_path / "run", QUICK, 1, adapt=finished)
+        assert not RunDirectory(tmp_path / "run").checkpoints()
+        patient = QUICK.with_changes(training={"learning_rate": 0.5, "patience": 2, "save_every": 6})
+        assert train_prepared(toy_data, tmp_path / "worse", patient, adapt=finished)
+        before, *after = toy.reports(tmp_path / "worse", "validation")
+        assert all(one["loss"] > before["loss"] for one in after)
+        assert 0 not in map(checkpoint.step_of, RunDirectory(tmp_path / "worse").checkpoints())
+
+    def test_a_signal_does_not_wait_for_it_and_it_is_told_later(
+        self, tmp_path: Path, toy_data: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sound = Validation._quality
+
+        def signalled(*given: Any) -> dict[str, Any]:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return sound(*given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Validation, "_quality", signalled)
+            for _ in range(2):
+                with pytest.raises(Stopped, match="SIGTERM before the first step"):
+                    train_prepared(toy_data, tmp_path / "run", QUICK, adapt=finished)
+        assert train_prepared(toy_data, tmp_path / "run", QUICK, adapt=finished)
+        assert train_prepared(toy_data, tmp_path / "whole", QUICK, adapt=finished)
+        assert toy.equal(toy.weights(tmp_path / "run"), toy.weights(tmp_path / "whole"))
+        assert toy.reports(tmp_path / "run") == toy.reports(tmp_path / "whole")
+
+    def test_weights_that_are_no_numbers_lead_nowhere(self, tmp_path: Path, toy_data: Path, run: Path) -> None:
+        saved = checkpoint.read(run / "final")
+        lost = {name: tensor * float("nan") for name, tensor in saved.tensors["weights"].items()}
+        shutil.rmtree(run / "final")
+        checkpoint.write(run / "final", {"weights": lost}, saved.state)
+        with pytest.raises(TrainingError, match="start is not finite: nothing can be learned from there"):
+            train_prepared(toy_data, tmp_path / "new", QUICK, adapt=run)
 
 
 class TestRefused:
