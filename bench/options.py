@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import signal
 import sys
 from collections.abc import Callable
 
@@ -16,6 +17,8 @@ def told(name: str, work: Callable[[], int | None]) -> int:
         return work() or 0
     except QkvError as error:
         message, code = str(error), error.exit_code
+    except KeyboardInterrupt:
+        message, code = "stopped", 128 + signal.SIGINT
     except OSError as error:
         message, code = f"{error.filename}: {error.strerror}", StorageError.exit_code
     print(f"{name}: {message}", file=sys.stderr)

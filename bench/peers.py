@@ -43,21 +43,30 @@ def fill(batches: Sequence[PaddedBatch]) -> float:
 
 
 def sorted_batches(corpus: Corpus, tokens: int, *, count: int) -> list[PaddedBatch]:
-    """Batches of at most so many target tokens, of sentences sorted by length; as many as asked for, drawn evenly.
+    """Batches of at most so many target tokens, of sentences sorted by length; as many as asked for, which are about as
+    full as all of them: where lengths change, a few are half empty.
 
     Sources are sorted too: up among targets of one length, down among those of the next, so that where a batch has both
     its sources are alike nonetheless.
     """
-    lengths = corpus.target_lengths() + 1
-    up_and_down = np.where(lengths % 2 == 0, corpus.source_lengths(), -corpus.source_lengths())
+    lengths, sources = corpus.target_lengths() + 1, corpus.source_lengths() + 1
+    up_and_down = np.where(lengths % 2 == 0, sources, -sources)
     order = np.lexsort((up_and_down, lengths))
     starts = [0]
     for place, pair in enumerate(order):
         if (place + 1 - starts[-1]) * lengths[pair] > tokens:
             starts.append(place)
-    chosen = np.random.default_rng(1).choice(len(starts), size=count, replace=count > len(starts))
-    ends = [*starts[1:], len(order)]
-    return [_batch(corpus, order[starts[number] : ends[number]]) for number in chosen]
+    batches = np.split(order, starts[1:])
+    # From the emptiest to the fullest, equally far apart, and then in any order.
+    by_fill = np.argsort([_filled(lengths[one]) + _filled(sources[one]) for one in batches])
+    places = ((np.arange(count) + 0.5) * len(batches) / count).astype(int)
+    chosen = np.random.default_rng(1).permutation(by_fill[places])
+    return [_batch(corpus, batches[number]) for number in chosen]
+
+
+def _filled(lengths: np.ndarray[Any, Any]) -> float:
+    """The share that is no padding when all are padded to the longest."""
+    return float(lengths.mean() / lengths.max())
 
 
 def _batch(corpus: Corpus, numbers: np.ndarray[Any, Any]) -> PaddedBatch:

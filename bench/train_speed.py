@@ -117,7 +117,7 @@ def on_cpu(config: Config, options: argparse.Namespace) -> None:
             for system, taking in systems.items():
                 begin = time.perf_counter()
                 seen = next(taking)
-                filled.setdefault(system, seen / (2 * system[1]))
+                filled.setdefault(system, seen / _positions(config.data.row_width, system[1]))
                 if number >= 2:
                     speeds[system].append(seen / (time.perf_counter() - begin))
     show([Speed(*system, float(np.median(values)), filled[system]) for system, values in speeds.items()])
@@ -137,7 +137,7 @@ def on_data(config: Config, options: argparse.Namespace, device: torch.device) -
         begin = time.perf_counter()
         train(options, Path(directory) / "run", sizes[0], steps=1)
         print(f"from the command to the end of a run of one step: {time.perf_counter() - begin:.1f} s", flush=True)
-    speeds = [qkv_speed(options, size, steps) for size in sizes]
+    speeds = [qkv_speed(options, size, steps, config.row_width) for size in sizes]
     for name, size in () if options.alone else itertools.product(PEERS, sizes):
         batches = sorted_batches(corpus, size, count=_PEER_STEPS)
         speeds.append(Speed(name, size, peer_speed(name, config, vocabulary, batches, device), fill(batches)))
@@ -160,7 +160,7 @@ def sizes_of(config: Config, sizes: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(sizes))
 
 
-def qkv_speed(options: argparse.Namespace, tokens: int, steps: int) -> Speed:
+def qkv_speed(options: argparse.Namespace, tokens: int, steps: int, width: int) -> Speed:
     """That of `qkv train` after its first steps; prints what it says of its memory and of a GPU that waits."""
     with tempfile.TemporaryDirectory() as directory:
         log = train(options, Path(directory) / "run", tokens, steps=steps + _SKIPPED)
@@ -177,7 +177,12 @@ def qkv_speed(options: argparse.Namespace, tokens: int, steps: int) -> Speed:
         flush=True,
     )
     learned = sum(line["tokens_per_second"] * second for line, second in zip(measured, seconds, strict=True))
-    return Speed("qkv", tokens, speed, learned / (2 * tokens * (measured[-1]["step"] - first["step"])))
+    return Speed("qkv", tokens, speed, learned / (_positions(width, tokens) * (measured[-1]["step"] - first["step"])))
+
+
+def _positions(width: int, tokens: int) -> int:
+    """Of a step of ours, source and target: as many whole rows as fit."""
+    return 2 * (tokens // width) * width
 
 
 def train(options: argparse.Namespace, run: Path, tokens: int, *, steps: int) -> list[dict[str, Any]]:

@@ -92,3 +92,8 @@ COSTS_NOTHING = {
     "training.dropout_after", "training.ramp_steps",
 }  # fmt: skip
 """Settings that change what a step learns, but not what a step of the whole batch takes."""
+
+
+def varied(trial: Trial) -> set[str]:
+    """The settings in which a trial is not as `fast`: what it is about."""
+    return {name for name, value in trial.settings.items() if value != {**COMMON, **FAST}.get(name)}

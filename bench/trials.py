@@ -28,6 +28,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import operator
+import os
 import shutil
 import subprocess
 import sys
@@ -41,11 +43,11 @@ from typing import Any
 import torch
 
 from bench.options import above_zero, told
-from bench.trial_table import COMMON, COSTS_NOTHING, TRIALS, Trial
+from bench.trial_table import COMMON, COSTS_NOTHING, TRIALS, Trial, varied
 from qkv.commands.arguments import changed_settings, changes_argument
 from qkv.config import Config, override_all
 from qkv.devices import choose_device, choose_kernels, release_memory
-from qkv.errors import ConfigError
+from qkv.errors import ConfigError, Stopped
 from qkv.prepare import Prepared
 from qkv.progress import duration
 from qkv.recipes import recipe
@@ -57,6 +59,8 @@ _BESIDE = 20.0
 """Seconds of a trial, about, in which it does not learn: it lays out its rows, translates, and saves its weights."""
 _MEASURING = 3.0
 _FAILED = {"name", "asked", "error"}
+_BEGINS = '{"name": '
+"""How a line of results begins."""
 _FOUND = {"name", "asked", "steps", "seconds", "tokens_per_second", "nll", "bleu", "note"}
 """What the table says of a trial, at the least."""
 _TILED = 128
@@ -115,6 +119,9 @@ def _to_run(chosen: Mapping[str, Trial], options: argparse.Namespace) -> dict[st
     for name in chosen.keys() - given.keys():
         print(f"{name}: needs --{chosen[name].data}")
     changes = changed_settings(options)
+    for name in changes:
+        if name.startswith(("data.", "text.")):
+            raise ConfigError(f"--set {name}: that is as the data was prepared; prepare it otherwise")
     wrong = []
     for trial in given.values():
         try:
@@ -132,9 +139,14 @@ def results(trials: Mapping[str, Trial], options: argparse.Namespace) -> Iterato
     speeds: dict[tuple[object, int], float] = {}
     for name, trial in trials.items():
         begun = time.monotonic()
-        result: dict[str, Any] = {**_question(name, trial, options), "commit": _commit()}
+        result = _question(name, trial, options)
         try:
             result |= attempt(trial, options, speeds)
+        except Stopped as stopped:
+            # Its run lay in a folder that is gone.
+            raise Stopped(
+                f"stopped during {name!r}; the same command begins with that", code=stopped.exit_code
+            ) from None
         except Exception as error:  # noqa: BLE001
             result |= {"error": f"{type(error).__name__}: {error}"}
         # Only here is the error gone, and with it all that it led to.
@@ -146,7 +158,7 @@ def attempt(trial: Trial, options: argparse.Namespace, speeds: dict[tuple[object
     """A run of as many steps as its speed allows, and how good it is in the end."""
     prepared = Prepared.open(getattr(options, trial.data))
     config = prepared.applied_to(config_of(trial, changed_settings(options)))
-    work, log = _same_work(trial), options.output.with_suffix(".log")
+    work, log = _same_work(trial), options.output.with_name(f"{options.output.name}.log")
     with log.open("a", encoding="utf-8") as file, redirect_stderr(file), tempfile.TemporaryDirectory() as directory:
         for rows, _, _ in ramp_of(config.training).stages(config.rows_a_step):
             # Small steps take more than their share of the time, and each size sets up kernels of its own.
@@ -160,14 +172,29 @@ def attempt(trial: Trial, options: argparse.Namespace, speeds: dict[tuple[object
         run = Path(directory) / "run"
         train_prepared(prepared.directory, run, config.with_changes(training=ends))
         lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    learned, tried = (next(one for one in reversed(lines) if one["kind"] == kind) for kind in ("train", "validation"))
+    tried = next(one for one in reversed(lines) if one["kind"] == "validation")
     found = {name: tried.get(name) for name in ("nll", "bleu", "seconds")}
-    return {**found, "steps": steps, "tokens_per_second": learned["tokens_per_second"], "note": note(config)}
+    return {**found, "steps": steps, "tokens_per_second": _mean_speed(lines), "note": note(config)}
+
+
+def _mean_speed(lines: list[dict[str, Any]]) -> float:
+    """Over all steps that a log reports."""
+    reports = [line for line in lines if line["kind"] == "train"]
+    seconds = [report["seconds"] for report in reports]
+    taken = [after - before for before, after in itertools.pairwise([0.0, *seconds])]
+    return sum(map(operator.mul, taken, (report["tokens_per_second"] for report in reports))) / sum(taken)
 
 
 def config_of(trial: Trial, changes: Mapping[str, str]) -> Config:
+    for name in changes.keys() & varied(trial):
+        raise ConfigError(
+            f"--set {name} would undo what this trial is about; leave that out, or choose others by --only"
+        )
     settings = {**COMMON, **trial.settings, **changes}
-    return override_all(recipe("base"), {name: str(value) for name, value in settings.items()})
+    config = override_all(recipe("base"), {name: str(value) for name, value in settings.items()})
+    if config.training.tokens_per_batch == "auto":
+        raise ConfigError("trials are compared at equal batches: training.tokens_per_batch has to be a number")
+    return config
 
 
 def steps_within(config: Config, seconds: float, speeds: Mapping[int, float]) -> int:
@@ -195,9 +222,13 @@ def results_in(path: Path) -> list[dict[str, Any]]:
         found: list[Any] = [json.loads(line) for line in _whole_lines(path)]
     except ValueError as error:
         raise ConfigError(f"{path} is no file of results, which has one JSON object a line: {error}") from error
-    if not all(isinstance(one, dict) and (one.keys() >= _FAILED or _whole(one)) for one in found):
+    if not all(isinstance(one, dict) and (_failed(one) or _whole(one)) for one in found):
         raise ConfigError(f"{path} is no file of results: not every line says what came of a trial")
     return found
+
+
+def _failed(result: dict[str, Any]) -> bool:
+    return result.keys() >= _FAILED and isinstance(result["asked"], int | float)
 
 
 def _whole(result: dict[str, Any]) -> bool:
@@ -207,9 +238,14 @@ def _whole(result: dict[str, Any]) -> bool:
 
 
 def drop_half_a_line(path: Path) -> None:
-    """So that the next result begins a line."""
-    if path.exists():
-        path.write_text("".join(_whole_lines(path)), encoding="utf-8")
+    """So that the next result begins a line; what is no result is left alone."""
+    if not path.exists():
+        return
+    whole = "".join(_whole_lines(path)).encode()
+    half = path.read_bytes()[len(whole) :].decode(errors="replace")
+    if not half.startswith(_BEGINS[: len(half)]):
+        raise ConfigError(f"{path} is no file of results: it ends with {half[:40]!r}")
+    os.truncate(path, len(whole))
 
 
 def _whole_lines(path: Path) -> list[str]:
@@ -230,7 +266,7 @@ def table(some: list[dict[str, Any]]) -> str:
 def _about(result: dict[str, Any]) -> tuple[float, str, str, str]:
     """What two results must have in common to be compared: the time, the settings, the data, and the code."""
     named = {
-        "data": str(result.get("data", ""))[:12],
+        "data": str(result.get("beside", result.get("data", "")))[:12],
         "commit": result.get("commit", ""),
         "on": result.get("device", ""),
     }
@@ -251,7 +287,11 @@ def row(result: dict[str, Any]) -> str:
 def _question(name: str, trial: Trial, options: argparse.Namespace) -> dict[str, Any]:
     """What a result is the answer to."""
     data = Prepared.open(getattr(options, trial.data)).fingerprint
-    return {"name": name, "asked": options.seconds, "set": options.changes, "data": data, "device": _device()}
+    asked = {"name": name, "asked": options.seconds, "set": options.changes, "data": data, "device": _device()}
+    if trial.data == "sampled" and options.unigram is not None:
+        # The same corpus, cut by the same vocabulary: the one pair of data that may be compared.
+        asked["beside"] = Prepared.open(options.unigram).fingerprint
+    return {**asked, "commit": _commit()}
 
 
 def _device() -> str:

@@ -54,7 +54,7 @@ def modern() -> Config:
 
 
 def fast() -> Config:
-    """What learns most in the same time on one GPU: modern's model, Muon, large batches; 12,000 steps."""
+    """What learned most in trials of equal time on one GPU: modern's model, Muon, large batches; 12,000 steps."""
     return modern().with_changes(
         model={"hidden": 1344, "initial": "silent"},
         training={

@@ -163,9 +163,9 @@ def test_the_mean_is_over_time(toy_data: Path, monkeypatch: pytest.MonkeyPatch) 
         for step, speed, seconds in windows
     ]
     monkeypatch.setattr(train_speed, "train", lambda *_, **__: [{"kind": "begin"}, *log])
-    speed = train_speed.qkv_speed(options_of("--data", toy_data), 96, 110)
+    speed = train_speed.qkv_speed(options_of("--data", toy_data), 100, 110, 32)
     assert speed.tokens_per_second == pytest.approx(1200 / 7)
-    # 1,200 tokens in 110 steps, each with room for 96 on either side.
+    # 1,200 tokens in 110 steps, each with room for three rows of 32 on either side.
     assert speed.filled == pytest.approx(1200 / (110 * 2 * 96))
 
 
@@ -180,7 +180,7 @@ def test_a_peer_without_memory_for_the_largest_batches_is_measured_with_smaller_
         return peer_steps(name, config, vocabulary, batches, device)
 
     monkeypatch.setattr(train_speed, "peer_steps", small)
-    monkeypatch.setattr(train_speed, "qkv_speed", lambda _, tokens, __: Speed("qkv", tokens, 1000.0, 0.9))
+    monkeypatch.setattr(train_speed, "qkv_speed", lambda _, tokens, *__: Speed("qkv", tokens, 1000.0, 0.9))
     monkeypatch.setattr(train_speed, "train", lambda *_, **__: [])
     with toy.one_thread():
         on_data(TOY, options_of("--data", toy_data, "--tokens", 320, "--tokens", 96), CPU)
@@ -243,6 +243,12 @@ def test_a_batch_of_two_lengths_of_targets_has_sources_of_about_one_length(tmp_p
     assert fill(batches) > 0.96
     whole = sum(batch.source.numel() + batch.label.numel() for batch in batches)
     assert fill(batches) == sum(batch.tokens for batch in batches) / whole
+
+
+def test_some_batches_are_as_full_as_all(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path, pairs=20_000, vocabulary=400, longest=127)
+    every = sorted_batches(corpus, 1024, count=10_000)
+    assert fill(sorted_batches(corpus, 1024, count=40)) == pytest.approx(fill(every), abs=0.004)
 
 
 def test_peers_smooth_their_labels_as_the_recipe_says(toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import qkv.layers
 from bench import trials
 from bench.trial_table import TRIALS, Trial, papers
 from bench.trials import config_of, drop_half_a_line, results_in, steps_within, table
+from qkv.errors import Stopped
 from qkv.recipes import recipe
 from qkv.training.optimizer import learning_rate
 from tests import toy
@@ -118,9 +121,17 @@ def test_a_trial_that_fails_says_why_and_costs_the_others_nothing(
         ("--data {data} --output {folder}/nowhere/trials.jsonl", "the folder {folder}/nowhere is not there"),
         ("--data {data} --output {folder}", "--output {folder} is a folder; give a file"),
         ("--data {data} --output {folder}/prose", "{folder}/prose is no file of results, which has one JSON object"),
+        (
+            "--data {data} --only fast --output {folder}/note",
+            "{folder}/note is no file of results: it ends with 'Bread'",
+        ),
+        ("--data {data} --set data.row_width=64", "--set data.row_width: that is as the data was prepared"),
+        ("--data {data} --only half --set training.learning_rate=1", "--set training.learning_rate would undo what"),
+        ("--data {data} --set training.tokens_per_batch=auto", "training.tokens_per_batch has to be a number"),
         ("--table {folder}/nowhere", "--table {folder}/nowhere: there is no such file"),
         ("--table {folder}/prose", "{folder}/prose is no file of results, which has one JSON object a line"),
         ("--table {folder}/names", "{folder}/names is no file of results: not every line says what came of a trial"),
+        ("--table {folder}/times", "{folder}/times is no file of results: not every line says what came of a trial"),
     ],
 )
 def test_what_cannot_be_tried_is_told_before_anything_is(
@@ -133,12 +144,15 @@ def test_what_cannot_be_tried_is_told_before_anything_is(
 ) -> None:
     (tmp_path / "prose").write_text("There was no time.\n")
     (tmp_path / "names").write_text('{"name": "fast"}\n')
+    (tmp_path / "times").write_text('{"name": "fast", "asked": "long", "error": "no room"}\n')
+    (tmp_path / "note").write_text("Bread")
     monkeypatch.chdir(tmp_path)
     places = {"folder": tmp_path, "data": toy_data}
     refused(trials.main, command.format(**places), monkeypatch)
     told = capsys.readouterr()
     assert words.format(**places) in told.err
     assert "|" not in told.out
+    assert (tmp_path / "note").read_text() == "Bread"
 
 
 def test_the_widest_row_of_our_attention_is_known_without_triton() -> None:
@@ -175,6 +189,64 @@ def test_the_table_has_the_best_first_and_failures_last() -> None:
     assert about == "5 s"
     assert lines[0] == "| better | 10 | 4.9 of 5 | 1,000,000 | 2.000 | 1.23 |  |"
     assert [line.split(" | ")[0] for line in lines] == ["| better", "| worse", "| broken"]
+
+
+def test_a_signal_ends_all_trials_and_the_same_command_begins_with_the_one_it_ended(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "trials.log"
+    options = (f"--data={toy_data}", f"--output={output}", "--only=rows of 64", "--only=fast, two readings agree")
+    sound = trials.train_prepared
+
+    def signalled(*given: Any) -> bool:
+        if not results_in(output):
+            return sound(*given)
+        raise Stopped("stopped by SIGTERM after step 1, which is saved", code=143)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trials, "train_prepared", signalled)
+        assert run(monkeypatch, *options) == 143
+    said = "bench.trials: stopped during 'fast, rows of 64'; the same command begins with that\n"
+    assert capsys.readouterr().err == said
+    assert [one["name"] for one in results_in(output)] == ["fast, two readings agree"]
+    assert run(monkeypatch, *options) == 0
+    assert "1 trials of 0.4 s" in capsys.readouterr().out
+    assert len(results_in(output)) == 2
+
+
+def test_what_another_commit_did_is_tried_again(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = (f"--data={toy_data}", f"--output={tmp_path / 'trials.jsonl'}", "--only=fast")
+    for commit, count in (("1a2b3c4", 1), ("1a2b3c4", 0), ("5d6e7f8", 1)):
+        monkeypatch.setattr(trials, "_commit", lambda commit=commit: commit)
+        assert run(monkeypatch, *options) == 0
+        assert f"{count} trials of 0.4 s" in capsys.readouterr().out
+
+
+def test_sampled_subwords_stand_beside_the_best_ones_of_the_same_vocabulary(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(toy_data, other)
+    told = json.loads((other / "prepared.json").read_text())
+    (other / "prepared.json").write_text(json.dumps({**told, "fingerprint": "0" * 64}))
+    given = (f"--unigram={toy_data}", f"--sampled={other}", f"--output={tmp_path / 'trials.jsonl'}", "--only=unigram")
+    assert run(monkeypatch, *given) == 0
+    *_, rows = capsys.readouterr().out.split("\n\n")
+    assert [line.split(" | ")[0] for line in sorted(rows.splitlines()[2:])] == [
+        "| fast, unigram", "| fast, unigram, sampled subwords",
+    ]  # fmt: skip
+
+
+def test_the_speed_is_that_of_the_whole_run() -> None:
+    """The first ten seconds at a hundred tokens, the next thirty at five hundred."""
+    lines = [
+        {"kind": "train", "seconds": 10.0, "tokens_per_second": 100.0},
+        {"kind": "train", "seconds": 40.0, "tokens_per_second": 500.0},
+        {"kind": "validation", "seconds": 40.0},
+    ]
+    assert trials._mean_speed(lines) == pytest.approx(400.0)
 
 
 def test_half_a_line_is_no_result(tmp_path: Path) -> None:
