@@ -28,7 +28,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import operator
 import os
 import shutil
 import subprocess
@@ -40,6 +39,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from bench.options import above_zero, told
@@ -182,7 +182,7 @@ def _mean_speed(lines: list[dict[str, Any]]) -> float:
     reports = [line for line in lines if line["kind"] == "train"]
     seconds = [report["seconds"] for report in reports]
     taken = [after - before for before, after in itertools.pairwise([0.0, *seconds])]
-    return sum(map(operator.mul, taken, (report["tokens_per_second"] for report in reports))) / sum(taken)
+    return float(np.average([report["tokens_per_second"] for report in reports], weights=taken))
 
 
 def config_of(trial: Trial, changes: Mapping[str, str]) -> Config:

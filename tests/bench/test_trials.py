@@ -16,6 +16,7 @@ from bench.trial_table import TRIALS, Trial, papers
 from bench.trials import config_of, drop_half_a_line, results_in, steps_within, table
 from qkv.errors import Stopped
 from qkv.recipes import recipe
+from qkv.training import train_prepared
 from qkv.training.optimizer import learning_rate
 from tests import toy
 from tests.bench.refusing import refused
@@ -196,11 +197,10 @@ def test_a_signal_ends_all_trials_and_the_same_command_begins_with_the_one_it_en
 ) -> None:
     output = tmp_path / "trials.log"
     options = (f"--data={toy_data}", f"--output={output}", "--only=rows of 64", "--only=fast, two readings agree")
-    sound = trials.train_prepared
 
     def signalled(*given: Any) -> bool:
         if not results_in(output):
-            return sound(*given)
+            return train_prepared(*given)
         raise Stopped("stopped by SIGTERM after step 1, which is saved", code=143)
 
     with monkeypatch.context() as patch:
