@@ -111,6 +111,7 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, *output_gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         x_gradient_PD, weight_gradient_VD = ctx.saved_tensors
         scale = output_gradients[0]
+        # float32 was for the sum over chunks: autograd makes of it what the weight is.
         return _scaled(x_gradient_PD, scale), weight_gradient_VD * scale, None, None, None
 
 

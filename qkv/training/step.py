@@ -117,6 +117,7 @@ class Step:
         self._outcome = torch.zeros(len(Outcome._fields) - 1, device=self._device)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
+                # A place that is written to before each step: a captured one reads what is there, not a number of then.
                 group["lr"] = self._setting(group["rate"])
 
     def begin(
