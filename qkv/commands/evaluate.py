@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qkv.commands.arguments import Commands, precision_argument, search_arguments
-from qkv.errors import ConfigError, TextError
+from qkv.errors import ConfigError
 from qkv.progress import tell
 
 
@@ -64,8 +64,6 @@ def _evaluate(options: argparse.Namespace) -> None:
     from qkv.evaluate.systems import read_systems, read_test
 
     sources, references = read_test(options.test, options.source, options.reference)
-    if sources is not None and len(sources) != len(references):
-        raise TextError(f"there are {len(sources):,} sources but {len(references):,} references; they must pair up")
     # What is wrong is told before an hour of translating, not after it.
     require_packages()
     require_text(references)

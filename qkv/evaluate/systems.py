@@ -22,7 +22,10 @@ def read_test(test: Path | None, source: Path | None, reference: Path | None) ->
         return read_pairs(test)
     if reference is None:
         raise ConfigError("evaluate needs --reference, or --test with pairs")
-    return list(read_lines(source)) if source is not None else None, list(read_lines(reference))
+    sources, references = list(read_lines(source)) if source is not None else None, list(read_lines(reference))
+    if sources is not None and len(sources) != len(references):
+        raise TextError(f"there are {len(sources):,} sources but {len(references):,} references; they must pair up")
+    return sources, references
 
 
 def read_pairs(test: Path) -> tuple[list[str], list[str]]:

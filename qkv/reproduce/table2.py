@@ -10,7 +10,7 @@ from typing import Any
 
 from qkv.config import from_json, override_all, to_json
 from qkv.errors import ConfigError
-from qkv.evaluate.scores import moses_languages, score
+from qkv.evaluate.scores import moses_languages, require_packages, require_text, score
 from qkv.evaluate.systems import read_test
 from qkv.prepare import Prepared
 from qkv.progress import duration
@@ -48,6 +48,8 @@ def reproduce(
         deadline = processes.lasting(deadline)
         if processes.count > 1 and length.seconds is not None:
             raise ConfigError("a budget of time is measured by one process; several take a number of steps")
+        # What scoring would refuse in the end is told before the hours that lead there.
+        processes.by_first(lambda: _require_scorable(test))
         directory, tests = processes.by_first(lambda: obtained(found.corpus, data, asked, say))
         prepared, asked = Prepared.open(Path(directory)), of_training(asked)
         config = override_all(prepared.applied_to(found.config()), asked)
@@ -61,12 +63,22 @@ def reproduce(
     return _report(name, found, values)
 
 
-def _scores(work: Path, test: Sequence[Path], device: str, prepared: Prepared) -> dict[str, Any]:
-    """The scores of the run's translations of all test files together."""
+def _require_scorable(test: Sequence[Path]) -> None:
+    require_packages()
+    if test:
+        require_text(_pairs(test)[1])
+
+
+def _pairs(test: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """The sources and the references of all test files together."""
     parts = [read_test(test[0], None, None)] if len(test) == 1 else []
     parts += [read_test(None, *files) for files in zip(test[::2], test[1::2], strict=False)]
-    sources = [line for some, _ in parts for line in some or ()]
-    references = [line for _, some in parts for line in some]
+    return [line for some, _ in parts for line in some or ()], [line for _, some in parts for line in some]
+
+
+def _scores(work: Path, test: Sequence[Path], device: str, prepared: Prepared) -> dict[str, Any]:
+    """The scores of the run's translations of all test files together."""
+    sources, references = _pairs(test)
     hypotheses = translated(work, sources, device)
     language = prepared.manifest["settings"]["text"]["target_language"] or "en"
     scores = score(hypotheses, references, language=language if language in moses_languages() else None)

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,28 @@ def test_what_contradicts_itself_is_refused_before_anything_is_done(
     assert "leave one out" in refusal("base-en-de", *data, "--steps", "5", "--set", "training.steps=9")
     assert "did you mean 'training.steps'" in refusal("table3", *data, "--set", "training.step=9")
     assert "did you mean 'big-en-de'" in refusal("big-ende")
+    assert not (tmp_path / "work").exists()
+
+
+def test_what_scoring_would_refuse_is_told_before_training(
+    command: Command, tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["reproduce", "base-en-de", "--data", toy_data, "--work", tmp_path / "work", *SMALL, "--steps", "3"]
+    (tmp_path / "plain.txt").write_text("no tab\n")
+    (tmp_path / "two.txt").write_text("one\ntwo\n")
+    (tmp_path / "blank.tsv").write_text("one\t\n")
+    for files, told in (
+        (["gone.tsv"], "no such file"),
+        (["plain.txt"], "line 1: no tab"),
+        (["two.txt", "plain.txt"], "there are 2 sources but 1 references"),
+        (["blank.tsv"], "nothing to score"),
+    ):
+        ran = command(*arguments, "--test", *(tmp_path / name for name in files))
+        assert (ran.code > 0, told in ran.err) == (True, True), ran.err
+        assert not (tmp_path / "work").exists()
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
+    ran = command(*arguments)
+    assert (ran.code, "scoring needs sacrebleu" in ran.err) == (2, True), ran.err
     assert not (tmp_path / "work").exists()
 
 
