@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from qkv.config import override_all
+from qkv.config import Config, override_all
 from qkv.errors import ConfigError
 from qkv.fetch import corpus, fetch
 from qkv.prepare import Prepared
+from qkv.translate.directions import directions_of
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,25 @@ def obtained(name: str, data: Data, changes: Mapping[str, str], say: Callable[[s
     if data.prepared is not None:
         if of_text:
             raise ConfigError(f"{', '.join(of_text)}: settled when {data.prepared} was prepared; leave it out")
+        prepared = Prepared.open(data.prepared)
+        _require_one_direction(prepared.applied_to(Config()), str(data.prepared))
         held_out = [str(data.prepared / f"valid.{side}.txt") for side in ("source", "target")]
-        return str(Prepared.open(data.prepared).directory), held_out
+        return str(prepared.directory), held_out
     config = override_all(corpus(name).config(), of_text)
+    _require_one_direction(config, name)
     fetched = fetch(name, data.corpora, mirror=data.mirror, say=say)
     prepared = fetched.prepare(config)
     say(prepared.summary())
     return str(prepared.directory), [str(path) for path in fetched.test]
+
+
+def _require_one_direction(config: Config, data: str) -> None:
+    several = directions_of(config.text)
+    if len(several) > 1:
+        raise ConfigError(
+            f"{data} is of several directions, {', '.join(map(str, several))}, and each of the paper's results is of "
+            f"one; prepare it with --directions {several[0]}, or leave out text.directions"
+        )
 
 
 def of_training(changes: Mapping[str, str]) -> dict[str, str]:

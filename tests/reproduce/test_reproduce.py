@@ -148,6 +148,24 @@ def test_what_scoring_would_refuse_is_told_before_training(
     assert not (tmp_path / "work").exists()
 
 
+def test_data_of_several_directions_is_refused_before_training(command: Command, tmp_path: Path) -> None:
+    pairs = toy.write_tsv(tmp_path / "pairs.tsv", toy.pairs(60))
+    prepared = [pairs, "--output", tmp_path / "data", "--set", "text.vocabulary=330", "--set", "data.held_out=5"]
+    assert command("prepare", *prepared, "--directions", "en-de,de-en").code == 0
+    given = ["--data", tmp_path / "data", "--work", tmp_path / "work", "--steps", "3"]
+    for arguments in (
+        ["base-en-de", *given, *SMALL],
+        ["table3", *given, *ROWS],
+        # Nor is anything fetched for it.
+        ["base-en-de", "--corpora", tmp_path / "corpora", "--set", "text.directions=en-de,de-en"],
+    ):
+        ran = command("reproduce", *arguments)
+        assert (ran.code, "is of several directions, en-de, de-en" in ran.err) == (2, True), ran.err
+        assert "prepare it with --directions en-de" in ran.err
+    assert not (tmp_path / "work").exists()
+    assert not (tmp_path / "corpora").exists()
+
+
 def test_rows_of_table_3_stand_beside_the_papers(command: Command, tmp_path: Path, toy_data: Path) -> None:
     arguments = ["reproduce", "table3", "--data", toy_data, "--work", tmp_path / "work", *ROWS, "--steps", "4"]
     ran = command(*arguments, "--rows", "base,B", "--sentences", "5")
