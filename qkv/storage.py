@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,16 @@ def write_atomically(path: Path, content: bytes) -> None:
         file.buffer.write(content)
 
 
+def require_writable(path: Path) -> None:
+    """Refuses what `write_atomically` could not write, before the work of which it is the result."""
+    with explained(path):
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "it is not a file")
+        _require_ours(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+
+
 @contextmanager
 def replacing(path: Path, *, follow: bool = True) -> Iterator[TextIOWrapper]:
     """A new file that takes the place of another once all is written; where that fails, the old one stays.
@@ -41,9 +52,7 @@ def replacing(path: Path, *, follow: bool = True) -> Iterator[TextIOWrapper]:
     Behind a link, the file it leads to is replaced and not the link, unless it is not to be followed.
     """
     path = path.resolve() if follow else path
-    if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
-        # Renaming asks only the directory.
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    _require_ours(path)
     temporary = path.with_name(path.name + ".tmp")
     try:
         # One that a crash left behind, or a link that somebody put there.
@@ -195,6 +204,12 @@ def require_room(path: Path, needed: int) -> None:
 def free_bytes(path: Path) -> int:
     """What is free where a file or directory is, or would be."""
     return shutil.disk_usage(next(one for one in (path, *path.absolute().parents) if one.exists())).free
+
+
+def _require_ours(path: Path) -> None:
+    if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
+        # Renaming asks only the directory.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 def _full(path: Path, needed: int | None) -> FullDiskError:

@@ -105,7 +105,11 @@ def _reproduce(options: argparse.Namespace) -> int:
         raise ConfigError("training.steps is what --budget or --steps settles; leave one out")
     from qkv.reproduce.data import Data
     from qkv.reproduce.plan import Length
+    from qkv.reproduce.report import require_place
 
+    # That there is no place for a table is told before the hours that it takes to make it.
+    if options.output and speaks():
+        require_place(options.output)
     work = options.work or Path("reproduced") / options.name
     common: dict[str, Any] = {
         "length": Length(options.budget, options.steps),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qkv.storage import explained, write_atomically
+from qkv.storage import require_writable, write_atomically
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,16 @@ class Report:
 
     def write(self, path: Path) -> None:
         """Writes the table to a file, and its values beside it as JSON."""
-        with explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        require_place(path)
         write_atomically(path, self.text.encode())
         values = json.dumps(self.values, indent=2, ensure_ascii=False) + "\n"
         write_atomically(path.with_suffix(".json"), values.encode())
+
+
+def require_place(path: Path) -> None:
+    """Refuses a file to which no table can be written; to be asked before there is one."""
+    require_writable(path)
+    require_writable(path.with_suffix(".json"))
 
 
 def number(value: float | None, digits: int = 2) -> str:

@@ -148,6 +148,28 @@ def test_what_scoring_would_refuse_is_told_before_training(
     assert not (tmp_path / "work").exists()
 
 
+def test_a_place_where_no_table_can_be_written_is_told_before_training(
+    command: Command, tmp_path: Path, toy_data: Path
+) -> None:
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "taken.json").mkdir()
+    for experiment in (["base-en-de", *SMALL], ["table3", *ROWS]):
+        given = ["reproduce", *experiment, "--data", toy_data, "--work", tmp_path / "work", "--steps", "3"]
+        for place, told in (
+            (tmp_path, "it is not a file"),
+            ("", "it is not a file"),
+            (tmp_path / "pipe", "it is not a file"),
+            ("/proc/nobody/table.md", "/proc/nobody/table.md: "),
+            ("/proc/table.md", "/proc/table.md: "),
+            (tmp_path / "file" / "table.md", "File exists"),
+            (tmp_path / "taken.md", "taken.json: it is not a file"),
+        ):
+            ran = command(*given, "--output", place)
+            assert (ran.code, "cannot write" in ran.err, told in ran.err) == (3, True, True), ran.err
+            assert not (tmp_path / "work").exists()
+
+
 def test_data_of_several_directions_is_refused_before_training(command: Command, tmp_path: Path) -> None:
     pairs = toy.write_tsv(tmp_path / "pairs.tsv", toy.pairs(60))
     prepared = [pairs, "--output", tmp_path / "data", "--set", "text.vocabulary=330", "--set", "data.held_out=5"]
