@@ -55,7 +55,7 @@ def add_reproduce(commands: Commands[Any]) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="a file of pairs, or source and reference, instead of its own",
+        help="a file of pairs, or source and reference, instead of its own; not for table3",
     )
     learned.add_argument(
         "--corpora", type=Path, default=Path("corpora"), metavar="DIR", help="where corpora are kept (default: corpora)"
@@ -95,11 +95,9 @@ def _reproduce(options: argparse.Namespace) -> int:
         given = [f"--{name}" for name in _OF_TABLE_3 if getattr(options, name) is not None]
         if given:
             raise ConfigError(f"{', '.join(given)}: of use only for table3")
-    require_together(
-        options,
-        of_use_only_with={},
-        not_with={"budget": ("steps",), "data": ("mirror",), **({"rows": ("test",)} if table3 else {})},
-    )
+    elif options.test is not None:
+        raise ConfigError("--test: of no use for table3, which is of the development set; leave it out")
+    require_together(options, of_use_only_with={}, not_with={"budget": ("steps",), "data": ("mirror",)})
     changes = changed_settings(options)
     if "training.steps" in changes and (options.budget or options.steps):
         raise ConfigError("training.steps is what --budget or --steps settles; leave one out")

@@ -117,6 +117,8 @@ def test_what_contradicts_itself_is_refused_before_anything_is_done(
     data = ("--data", toy_data)
     assert "--budget does not go with --steps" in refusal("base-en-de", *data, "--budget", "5m", "--steps", "5")
     assert "--rows: of use only for table3" in refusal("base-en-de", *data, "--rows", "A")
+    tested = ("--test", tmp_path / "gone.tsv", *ROWS, "--steps", "1")
+    assert "--test: of no use for table3" in refusal("table3", *data, *tested)
     assert "Table 3 has no row F" in refusal("table3", *data, "--rows", "base,F")
     assert "sentences of 0 cannot be" in refusal("table3", *data, "--sentences", "0")
     assert "settled when" in refusal("base-en-de", *data, "--set", "text.vocabulary=99")
