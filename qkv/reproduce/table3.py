@@ -69,12 +69,18 @@ def reproduce_table3(
     prepared = Prepared.open(Path(directory))
     table = _Table(Path(work) / "rows", prepared, length, of_training(asked), sentences, deadline)
     # What is wrong with any row is told before the first is trained.
-    configs = {row: table.config(row, width, layers) for row in chosen}
-    for row, config in configs.items():
-        if not table.do(row, config, say):
+    configs = {row: table.config(row, width, layers) for row in dict.fromkeys(["base", *chosen])}
+    repeated = _repeated(configs)
+    for row, why in repeated.items():
+        say(f"row {row} is left out: {why}")
+    chosen = [row for row in chosen if row not in repeated]
+    if not chosen:
+        raise ConfigError("no row asked for differs from base; give a larger --width or --layers, or other --rows")
+    for row in chosen:
+        if not table.do(row, configs[row], say):
             say("stopped between two rows because time is nearly up; the same command goes on")
             break
-    return _report({row: table.result(row) for row in chosen}, table.failed)
+    return _report({row: table.result(row) for row in chosen}, table.failed, repeated)
 
 
 class _Table:
@@ -171,12 +177,26 @@ def scaled(config: Config, width: int | None, layers: int | None) -> Config:
     return config.with_changes(model=changes)
 
 
+def _repeated(configs: Mapping[str, Config]) -> dict[str, str]:
+    """Rows that are none of their own, and why: what sets them apart was rounded away, or is set for all."""
+    first: dict[Config, str] = {}
+    for row, config in configs.items():
+        first.setdefault(config, row)
+    return {
+        row: f"with this --width, --layers and --set it is the same as {first[config]}"
+        for row, config in configs.items()
+        if first[config] != row
+    }
+
+
 def _to_the_end(config: Config, steps: int) -> Config:
     """A run of so many steps that is looked at and saved once."""
     return shortened(config, steps).with_changes(training={"save_every": steps, "validate_every": steps})
 
 
-def _report(results: Mapping[str, Mapping[str, Any] | None], failed: Mapping[str, str]) -> Report:
+def _report(
+    results: Mapping[str, Mapping[str, Any] | None], failed: Mapping[str, str], repeated: Mapping[str, str]
+) -> Report:
     done = {row: one for row, one in results.items() if one is not None}
     base, printed_base = done.get("base", {}), TABLE_3["base"]
     table = [
@@ -198,9 +218,14 @@ def _report(results: Mapping[str, Mapping[str, Any] | None], failed: Mapping[str
     ]
     ours = ("million", "ppl", "± base", "BLEU", "± base")
     columns = ("row", "steps", *ours, *(f"paper's {name}" for name in ours))
-    values = {"rows": {**done}, "failed": {**failed}, "printed": {row: TABLE_3[row]._asdict() for row in done}}
+    values = {
+        "rows": {**done},
+        "failed": {**failed},
+        "repeated": {**repeated},
+        "printed": {row: TABLE_3[row]._asdict() for row in done},
+    }
     left = [row for row in results if row not in done and row not in failed]
-    notes = [*_notes(done), *(f"{row} was left out: {why}" for row, why in failed.items())]
+    notes = [*_notes(done), *(f"{row} was left out: {why}" for row, why in {**failed, **repeated}.items())]
     notes += [f"still to do: {', '.join(left)}"] if left else []
     return Report("Table 3, rows at an equal budget", columns, table, values, notes, [*failed], left)
 

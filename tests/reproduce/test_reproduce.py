@@ -218,10 +218,27 @@ def test_rows_of_table_3_stand_beside_the_papers(command: Command, tmp_path: Pat
 def test_rows_of_every_shape_can_be_trained_small(command: Command, tmp_path: Path, toy_data: Path) -> None:
     ran = command(
         "reproduce", "table3", "--data", toy_data, "--work", tmp_path, *ROWS, "--steps", "1", "--sentences", "1",
-        "--rows", "A-heads32,C-layers8,C-width1024,D-dropout0.0,D-smoothing0.2,big",
+        "--layers", "3", "--rows", "A-heads32,C-layers8,C-width1024,D-dropout0.0,D-smoothing0.2,big",
     )  # fmt: skip
     assert ran.code == 0, ran.err
     assert len(results(tmp_path)["rows"]) == 6
+
+
+def test_a_row_that_is_another_one_at_this_size_is_left_out(command: Command, tmp_path: Path, toy_data: Path) -> None:
+    arguments = ["reproduce", "table3", "--data", toy_data, "--work", tmp_path, *ROWS, "--steps", "1"]
+    # A third of 2 and of 4 layers is one layer, and a third of 8 as many as a third of 6.
+    ran = command(*arguments, "--layers", "2", "--sentences", "1", "--rows", "base,C-layers2,C-layers4,C-layers8")
+    assert ran.code == 0, ran.err
+    assert [*cells(ran.out.decode())][2:] == ["base", "C-layers2"]
+    for row, other in (("C-layers4", "C-layers2"), ("C-layers8", "base")):
+        why = f"with this --width, --layers and --set it is the same as {other}"
+        assert f"- {row} was left out: {why}\n" in ran.out.decode()
+        # It is known before anything is trained.
+        assert f"row {row} is left out: {why}\n" in ran.err.partition("row base")[0]
+        assert results(tmp_path)["repeated"][row] == why
+        assert not (tmp_path / "rows" / row).exists()
+    ran = command(*arguments, "--rows", "C-layers8,D-dropout0.2", "--set", "model.dropout=0.1")
+    assert (ran.code, "no row asked for differs from base" in ran.err) == (2, True)
 
 
 def test_a_row_that_cannot_be_trained_is_told_and_the_others_go_on(
