@@ -44,7 +44,10 @@ def add_reproduce(commands: Commands[Any]) -> None:
         "--work", type=Path, metavar="DIR", help="where its runs are kept (default: reproduced/EXPERIMENT)"
     )
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="write the table here too, and its values beside it as JSON"
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the table here too, such as table.md, and its values beside it as JSON, table.json",
     )
     learned = parser.add_argument_group("what is learned from")
     learned.add_argument(

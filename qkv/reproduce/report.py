@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qkv.errors import ConfigError
 from qkv.storage import require_writable, write_atomically
 
 
@@ -50,6 +51,11 @@ class Report:
 
 def require_place(path: Path) -> None:
     """Refuses a file to which no table can be written; to be asked before there is one."""
+    if path.suffix == ".json":
+        raise ConfigError(
+            f"{path} would have both the table and its values, which are written beside it as JSON; name the table "
+            f"{path.with_suffix('.md')}, and both are there"
+        )
     require_writable(path)
     require_writable(path.with_suffix(".json"))
 

@@ -121,6 +121,8 @@ def test_what_contradicts_itself_is_refused_before_anything_is_done(
     assert "--test: of no use for table3" in refusal("table3", *data, *tested)
     assert "Table 3 has no row F" in refusal("table3", *data, "--rows", "base,F")
     assert "sentences of 0 cannot be" in refusal("table3", *data, "--sentences", "0")
+    own = refusal("base-en-de", *data, *SMALL, "--steps", "1", "--output", tmp_path / "table.json")
+    assert f"name the table {tmp_path / 'table.md'}" in own
     assert "settled when" in refusal("base-en-de", *data, "--set", "text.vocabulary=99")
     assert "leave one out" in refusal("base-en-de", *data, "--steps", "5", "--set", "training.steps=9")
     assert "did you mean 'training.steps'" in refusal("table3", *data, "--set", "training.step=9")
