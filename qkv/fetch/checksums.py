@@ -32,15 +32,19 @@ class Ledger:
             return "its sha256 is that of the first download"
         return "no checksum is published"
 
-    def note(self, download: Download, path: Path) -> str | None:
+    def note(self, download: Download, path: Path, url: str | None) -> str | None:
         """Writes down what a file is that has proved to be of use: a page that says "sign in" is not to be held to.
 
-        Tells of it where nothing else vouches for the file, and nothing did before.
+        `url` is where it came from; None where it was found here, and what is known of the same file stays. Tells of it
+        where nothing else vouches for the file, and nothing did before.
         """
         rows = self._rows()
-        row = {"sha256": digest(path, "sha256"), "bytes": path.stat().st_size, "url": download.url}
-        first = download.name not in rows and download.checksum is None
-        if rows.get(download.name) != row:
+        row = {"sha256": digest(path, "sha256"), "bytes": path.stat().st_size, "url": url}
+        noted = rows.get(download.name)
+        first = noted is None and download.checksum is None
+        if url is None and isinstance(noted, dict) and noted.get("sha256") == row["sha256"]:
+            row["url"] = noted.get("url")
+        if noted != row:
             rows[download.name] = row
             write_atomically(self._path, (json.dumps(rows, indent=2, sort_keys=True) + "\n").encode())
         return f"its sha256 is noted in {self._path.name}, and holds from here on" if first else None

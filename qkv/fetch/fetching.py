@@ -108,9 +108,9 @@ def fetch(
             missing = [(_file_name(text, language), text, side) for text, side, language in sides]
             missing = [row for row in missing if row[0] not in written]
             if missing:
-                archive = _obtain(one, output / "downloads", mirror, pauses, say)
+                archive, url = _obtain(one, output / "downloads", mirror, pauses, say)
                 _extract(archive, missing, written)
-                told = Ledger(archive.parent).note(one, archive)
+                told = Ledger(archive.parent).note(one, archive, url)
                 if told is not None:
                     say(f"{one.name}: {told}")
         for text in found.texts():
@@ -120,8 +120,8 @@ def fetch(
 
 def _obtain(
     one: Download, place: Path, mirror: str | None, pauses: Sequence[float], say: Callable[[str], None]
-) -> Path:
-    """The file, brought here where it is not yet, and checked."""
+) -> tuple[Path, str | None]:
+    """The file, brought here where it is not yet, and checked; and where it came from, None where it was here."""
     path, ledger = place / one.name, Ledger(place)
     url = one.url if mirror is None else f"{mirror}/{one.name}"
     found_here = path.is_file()
@@ -137,7 +137,7 @@ def _obtain(
         # What it was appended to may have been of another file: once more, from the beginning.
         return _obtain(one, place, mirror, pauses, say)
     say(f"{one.name}: {'here already' if found_here else f'from {url}'}; {told}")
-    return path
+    return path, None if found_here else url
 
 
 def _extract(archive: Path, missing: Sequence[tuple[str, Text, Side]], written: _Written) -> None:

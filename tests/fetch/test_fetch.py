@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,14 +131,31 @@ def test_a_wrong_checksum_is_told_and_the_file_removed(tmp_path: Path, mirror: M
 
 def test_what_nobody_has_published_is_held_to_its_first_download(tmp_path: Path, mirror: Mirror) -> None:
     fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
-    noted = json.loads((tmp_path / "downloads" / "checksums.json").read_text())
-    assert noted["iwslt14-de-en.tgz"]["url"] == CORPORA["iwslt14-de-en"].training[0].source.download.url
     archive = tmp_path / "downloads" / "iwslt14-de-en.tgz"
     archive.write_bytes(archive.read_bytes() + b"\n")
     for path in (tmp_path / "iwslt14-de-en" / "text").iterdir():
         path.unlink()
     with pytest.raises(DownloadError, match=r"the first time; remove it and give the same command again"):
         fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+
+
+def test_a_checksum_is_noted_with_where_its_file_came_from(tmp_path: Path, mirror: Mirror) -> None:
+    def noted(place: Path) -> object:
+        fetch("iwslt14-de-en", place, mirror=f"{mirror.url}/iwslt14-de-en")
+        return json.loads((place / "downloads" / "checksums.json").read_text())["iwslt14-de-en.tgz"]["url"]
+
+    url = f"{mirror.url}/iwslt14-de-en/iwslt14-de-en.tgz"
+    assert noted(tmp_path / "brought") == url
+    # What is still here is what was brought, also when it is read again.
+    shutil.rmtree(tmp_path / "brought" / "iwslt14-de-en")
+    assert noted(tmp_path / "brought") == url
+    # Nobody knows where a file came from that somebody put here.
+    (tmp_path / "found" / "downloads").mkdir(parents=True)
+    shutil.copy(tmp_path / "brought" / "downloads" / "iwslt14-de-en.tgz", tmp_path / "found" / "downloads")
+    assert noted(tmp_path / "found") is None
+    (tmp_path / "found" / "downloads" / "iwslt14-de-en.tgz").unlink()
+    shutil.rmtree(tmp_path / "found" / "iwslt14-de-en")
+    assert noted(tmp_path / "found") == url
 
 
 def test_what_is_no_archive_is_not_held_to(tmp_path: Path, mirror: Mirror) -> None:
