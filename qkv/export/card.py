@@ -106,10 +106,12 @@ def _data(prepared: Prepared) -> Iterator[str]:
     tokens = training["source_tokens"] + training["target_tokens"]
     # An older version counted sooner, and once.
     exact = all("examples" in row for row in corpora)
+    shares = any(row["repetitions"] < 1 for row in corpora)
+    drawn = "; where times is below 1, that share of what there was had been drawn" if shares else ""
     counted = "those that were learned from" if exact else "counted before those longer than a row were left out"
     yield from (
         "",
-        f"Pairs are {counted}; where times is 0.5, they were drawn: half of what there was.",
+        f"Pairs are {counted}{drawn}.",
         f"In all directions together {training['pairs']:,} pairs, {tokens:,} subwords.",
         "",
     )

@@ -55,7 +55,7 @@ def test_a_card_has_the_facts_and_the_model_still_loads(tmp_path: Path, told: li
     for fact in (
         "# A toy",
         "Translates English → German, German → English",
-        "half of what there was",
+        "where times is below 1, that share of what there was had been drawn.",
         "- `model.width = 16`",
         "12 steps",
         "on a laptop, with qkv at commit 1a2b3c4",
@@ -73,8 +73,12 @@ def test_a_card_has_the_facts_and_the_model_still_loads(tmp_path: Path, told: li
     assert f"In all directions together {sum(examples)} pairs" in card
     corpus = Prepared.open(tmp_path / "run" / "data").corpus("train")
     assert talks + papers == len({*corpus.lines.tolist()})
-    # What an older version prepared tells less, and the card says so.
     report = tmp_path / "run" / "data" / "report.json"
+    whole = report.read_text().replace('"repetitions": 0.5', '"repetitions": 1')
+    report.write_text(whole)
+    assert command("card", *told, "--scores", tmp_path / "scores.json").code == 0
+    assert "drawn" not in (tmp_path / "model" / "README.md").read_text()
+    # What an older version prepared tells less, and the card says so.
     report.write_text(report.read_text().replace('"examples"', '"nobody s"'))
     assert command("card", *told, "--scores", tmp_path / "scores.json").code == 0
     card = (tmp_path / "model" / "README.md").read_text()
