@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -23,6 +25,8 @@ from qkv.training import train, train_prepared
 from tests import toy
 from tests.test_prepare_faults import small_disk
 from tests.toy import QUICK, Command
+
+Index = dict[str, Any]
 
 PART = 1 << 14
 LOGS = {"dropped.tsv.gz", "mended.tsv.gz", "prepared.json"}
@@ -144,6 +148,107 @@ def test_the_thousandth_part_comes_after_the_hundreds(tmp_path: Path) -> None:
     write_manifest(parcel, {})
     (read,) = (b"".join(member.pieces) for member in Parcel(parcel).members())
     assert read == b"".join(pieces)
+
+
+def change_index(parcel: Path, changed: Callable[[Index], object]) -> None:
+    """Makes a parcel say something else of itself, with a manifest that vouches for it."""
+    index = json.loads((parcel / "parcel.json").read_text())
+    (parcel / "parcel.json").write_text(json.dumps(changed(index)))
+    (parcel / "manifest.json").unlink()
+    write_manifest(parcel, {})
+
+
+def without_key(name: str) -> Callable[[Index], object]:
+    return lambda index: {key: value for key, value in index.items() if key != name}
+
+
+def first_member(**changes: object) -> Callable[[Index], object]:
+    return lambda index: {**index, "members": [{**index["members"][0], **changes}, *index["members"][1:]]}
+
+
+def first_lengths(changed: Callable[[list[int]], object]) -> Callable[[Index], object]:
+    return lambda index: first_member(pieces=changed(index["members"][0]["pieces"]))(index)
+
+
+def as_one_piece(index: Index) -> object:
+    every = sum(length for member in index["members"] for length in member["pieces"])
+    return {**index, "members": [{**index["members"][0], "pieces": [every]}]}
+
+
+def shifted(index: Index) -> object:
+    one, other = (member["pieces"] for member in index["members"][:2])
+    one[0], other[0] = one[0] + 1, other[0] - 1
+    return index
+
+
+def about(**changes: object) -> Callable[[Index], object]:
+    return lambda index: {**index, "about": {**index["about"], **changes}}
+
+
+def lines_of(kind: str) -> Callable[[Index], object]:
+    return lambda index: about(dtypes={**index["about"]["dtypes"], "lines": kind})(index)
+
+
+NONSENSE: dict[str, Callable[[Index], object]] = {
+    "a list": lambda _: [],
+    "nothing": lambda _: None,
+    "no format": without_key("format"),
+    "no kind": without_key("kind"),
+    "about nothing": lambda index: {**index, "about": None},
+    "no members": lambda index: {**index, "members": None},
+    "a member that is a word": lambda index: {**index, "members": ["config.json"]},
+    "a codec that nobody knows": first_member(codec="lzma"),
+    "a codec that is a list": first_member(codec=[]),
+    "another codec": first_member(codec="float32"),
+    "a number for a name": first_member(name=3),
+    "a name that no file can have": first_member(name="\ud800"),
+    "no pieces": first_member(pieces=None),
+    "pieces of words": first_member(pieces=["a"]),
+    "a negative piece": first_lengths(lambda lengths: [-1, *lengths[1:]]),
+    "an empty piece": first_lengths(lambda lengths: [*lengths, 0]),
+    "a long piece": first_lengths(lambda lengths: [10**12, *lengths[1:]]),
+    "a piece too many": first_lengths(lambda lengths: [*lengths, 5]),
+    "a piece too few": first_lengths(lambda lengths: lengths[:-1]),
+    "half a byte": first_lengths(lambda lengths: [lengths[0] + 0.5, *lengths[1:]]),
+    "a piece of several parts": as_one_piece,
+    "shifted pieces": shifted,
+}
+
+NONSENSE_OF_DATA: dict[str, Callable[[Index], object]] = {
+    "nothing about it": lambda index: {**index, "about": {}},
+    "objects": lines_of("O"),
+    "numbers of another size": lines_of("<u1"),
+    "a vocabulary that is a word": about(vocabulary="large"),
+    "a manifest that is no text": about(manifest={"inputs": "\ud800"}),
+}
+
+
+@pytest.fixture(scope="module")
+def parcels(run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("parcels")
+    pack_data(run / "data", folder / "data", part_bytes=PART)
+    pack_run(run, folder / "run", part_bytes=PART, what="newest", precision="float32")
+    return {kind: folder / kind for kind in ("data", "run")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [
+        *(pytest.param(kind, one, id=f"{kind}: {name}") for kind in ("data", "run") for name, one in NONSENSE.items()),
+        *(pytest.param("data", one, id=f"data: {name}") for name, one in NONSENSE_OF_DATA.items()),
+    ],
+)
+def test_a_parcel_that_makes_no_sense_is_damaged(
+    parcels: dict[str, Path], tmp_path: Path, command: Command, kind: str, changed: Callable[[Index], object]
+) -> None:
+    shutil.copytree(parcels[kind], tmp_path / "parcel")
+    change_index(tmp_path / "parcel", changed)
+    refused = command("unpack", tmp_path / "parcel", "--output", tmp_path / "again")
+    assert (refused.code, refused.err.splitlines()[0]) == (
+        3,
+        f"qkv: error: {tmp_path / 'parcel'} is damaged: parcel.json and the parts do not fit together; pack it again",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["parcel"]
 
 
 @pytest.mark.parametrize("unpack", [unpack_data, unpack_run])

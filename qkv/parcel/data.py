@@ -13,7 +13,7 @@ import numpy.typing as npt
 from qkv.data.corpus import Corpus, CorpusWriter, Sentences
 from qkv.data.mixing import write_base, write_mixed
 from qkv.errors import ConfigError
-from qkv.parcel.parts import Member, Parcel, file_pieces, write_parcel
+from qkv.parcel.parts import Member, Parcel, consistent, file_pieces, write_parcel
 from qkv.prepare import Prepared
 from qkv.prepare.directory import DROPPED, MANIFEST, MENDED, write_json
 from qkv.storage import replacing_directory
@@ -36,7 +36,7 @@ def unpack_data(parcel: Path, output: Path) -> Prepared:
     opened = Parcel(parcel)
     if output.exists():
         raise ConfigError(f"{output} is there already; choose another directory, or remove it")
-    with replacing_directory(output, None) as place:
+    with replacing_directory(output, None) as place, consistent(parcel):
         arrays: dict[str, npt.NDArray[Any]] = {}
         for name, _, pieces in opened.members():
             content = b"".join(pieces)
@@ -90,6 +90,8 @@ def _members(prepared: Prepared, folder: Path) -> Iterator[Member]:
 
 
 def _extend(writer: CorpusWriter, arrays: dict[str, npt.NDArray[Any]]) -> None:
+    if not len(arrays["source.lengths"]) == len(arrays["target.lengths"]) == len(arrays["lines"]):
+        raise ValueError("not as many sources as targets")
     writer.extend(
         Sentences(arrays["source.ids"], arrays["source.lengths"]),
         Sentences(arrays["target.ids"], arrays["target.lengths"]),

@@ -11,6 +11,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -102,9 +103,10 @@ class Parcel:
         if wrong:
             raise CheckpointError(f"{directory} is not whole; missing or damaged, to be sent again: {', '.join(wrong)}")
         index = _index(directory, files)
-        self.about: dict[str, Any] = index["about"]
-        self._members: list[dict[str, Any]] = index["members"]
-        for outside in (one["name"] for one in self._members if not _stays_inside(one["name"])):
+        self.about = index.about
+        self._directory = directory
+        self._members = index.members
+        for outside in (one.name for one in self._members if not _stays_inside(one.name)):
             raise CheckpointError(f"{directory} is damaged: its file {outside!r} would be written elsewhere")
         # By number: by name, the thousandth part would come before the hundred-and-first.
         self._parts = [directory / name for name in sorted(filter(_PART.fullmatch, files), key=_number)]
@@ -114,22 +116,44 @@ class Parcel:
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             packed = self._packed()
             for one in self._members:
-                pieces = (next(packed) for _ in one["pieces"])
-                yield Member(one["name"], one["codec"], _side_by_side(threads, CODECS[one["codec"]].unpack, pieces))
+                pieces = (next(packed) for _ in one.lengths)
+                yield Member(one.name, one.codec, self._unpacked(threads, one.codec, pieces))
+
+    def _unpacked(self, threads: ThreadPoolExecutor, codec: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        with consistent(self._directory):
+            yield from _side_by_side(threads, CODECS[codec].unpack, pieces)
 
     def _packed(self) -> Iterator[bytes]:
         """All pieces in order; no part ends within one."""
-        lengths = iter([length for one in self._members for length in one["pieces"]])
+        lengths = [length for one in self._members for length in one.lengths]
+        if min(lengths, default=1) < 1 or sum(lengths) != sum(part.stat().st_size for part in self._parts):
+            raise ValueError("the pieces are not the parts")
+        following = iter(lengths)
         for part in self._parts:
             with part.open("rb") as file:
                 while file.tell() < part.stat().st_size:
-                    yield file.read(next(lengths))
+                    length = next(following)
+                    packed = file.read(length)
+                    if len(packed) != length:
+                        raise ValueError("a part ends within a piece")
+                    yield packed
 
 
 def kind_of(directory: Path) -> str:
     """What a parcel holds: data, or a run."""
     files = _described(directory)
-    return str(_index(directory, files)["kind"])
+    return _index(directory, files).kind
+
+
+@contextmanager
+def consistent(directory: Path) -> Iterator[None]:
+    """Inside, what a parcel says and what cannot be is told as damage: a checksum vouches for bytes, not for sense."""
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, zlib.error) as error:
+        raise CheckpointError(
+            f"{directory} is damaged: {INDEX} and the parts do not fit together; pack it again"
+        ) from error
 
 
 def file_pieces(path: Path) -> Iterator[bytes]:
@@ -185,11 +209,31 @@ def _described(directory: Path) -> dict[str, dict[str, Any]]:
     return read_manifest(directory)
 
 
-def _index(directory: Path, files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    index: dict[str, Any] = json.loads(verified(directory, INDEX, files).read_text(encoding="utf-8"))
-    if index["format"] != _FORMAT:
-        raise CheckpointError(f"{directory} was packed by another version of qkv; pack it again with this one")
-    return index
+class _Entry(NamedTuple):
+    """A member, and how long its pieces are as they are in the parts."""
+
+    name: str
+    codec: str
+    lengths: list[int]
+
+
+class _Index(NamedTuple):
+    kind: str
+    about: dict[str, Any]
+    members: list[_Entry]
+
+
+def _index(directory: Path, files: Mapping[str, Mapping[str, Any]]) -> _Index:
+    path = verified(directory, INDEX, files)
+    with consistent(directory):
+        index = json.loads(path.read_text(encoding="utf-8"))
+        if index["format"] != _FORMAT:
+            raise CheckpointError(f"{directory} was packed by another version of qkv; pack it again with this one")
+        members = [_Entry(one["name"], one["codec"], list(one["pieces"])) for one in index["members"]]
+        for one in members:
+            # A name that a file can have, and a codec that there is.
+            one.name.encode(), CODECS[one.codec]
+        return _Index(str(index["kind"]), dict(index["about"]), members)
 
 
 def _is_sound(directory: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> bool:
