@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import json
 import random
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -175,6 +177,11 @@ def as_one_piece(index: Index) -> object:
     return {**index, "members": [{**index["members"][0], "pieces": [every]}]}
 
 
+def last_of_another_codec(index: Index) -> object:
+    index["members"][-1]["codec"] = "text" if index["kind"] == "run" else "float32"
+    return index
+
+
 def shifted(index: Index) -> object:
     one, other = (member["pieces"] for member in index["members"][:2])
     one[0], other[0] = one[0] + 1, other[0] - 1
@@ -200,6 +207,7 @@ NONSENSE: dict[str, Callable[[Index], object]] = {
     "a codec that nobody knows": first_member(codec="lzma"),
     "a codec that is a list": first_member(codec=[]),
     "another codec": first_member(codec="float32"),
+    "another codec at the end": last_of_another_codec,
     "a number for a name": first_member(name=3),
     "a name that no file can have": first_member(name="\ud800"),
     "no pieces": first_member(pieces=None),
@@ -319,3 +327,13 @@ def test_a_size_of_parts_that_is_none_is_refused(run: Path, tmp_path: Path, comm
 def test_every_codec_gives_back_what_it_was_given(codec: str) -> None:
     for content in (b"", b"a", bytes(range(256)) * 3 + b"end"):
         assert CODECS[codec].unpack(CODECS[codec].pack(content)) == content
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_few_bytes_do_not_fill_memory(codec: str) -> None:
+    most = bytes(4 << 20)
+    compress = bz2.compress if codec == "text" else zlib.compress
+    assert CODECS[codec].unpack(compress(most)) == most
+    for more in (compress(most + b"a"), compress(most) + compress(most)):
+        with pytest.raises(ValueError, match="not a piece"):
+            CODECS[codec].unpack(more)
