@@ -259,6 +259,25 @@ def test_a_parcel_that_makes_no_sense_is_damaged(
     assert [path.name for path in tmp_path.iterdir()] == ["parcel"]
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        [],
+        [("config.json", b"{}")],
+        [("final/state.json", b"{}")],
+        [("config.json/file", b"{}"), ("final/state.json", b"{}")],
+        # Of what is no checkpoint, nothing vouches for anything.
+        [("config.json", b"{}"), ("checkpoints/step-0000001/weights.safetensors", b"")],
+    ],
+)
+def test_what_is_no_run_is_not_called_whole(tmp_path: Path, members: list[tuple[str, bytes]]) -> None:
+    packed = [Member(name, "text", [content]) for name, content in members]
+    write_parcel(tmp_path / "parcel", "run", lambda _: packed, {}, PART)
+    with pytest.raises(CheckpointError, match="is damaged: "):
+        unpack_run(tmp_path / "parcel", tmp_path / "again")
+    assert [path.name for path in tmp_path.iterdir()] == ["parcel"]
+
+
 @pytest.mark.parametrize("unpack", [unpack_data, unpack_run])
 @pytest.mark.parametrize("name", ["../outside", "checkpoints/../../outside", "/outside", ".", "", "nul\0"])
 def test_nothing_is_written_outside(tmp_path: Path, unpack: Callable[[Path, Path], object], name: str) -> None:

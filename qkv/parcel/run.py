@@ -45,10 +45,13 @@ def unpack_run(parcel: Path, output: Path) -> None:
             with path.open("wb") as file:
                 for piece in pieces:
                     file.write(piece)
-        for state in sorted(place.rglob("state.json")):
-            saved = read(state.parent)
+        run = RunDirectory(place)
+        if not run.config_file.is_file() or not run.learned:
+            raise CheckpointError(f"{parcel} is damaged: what is in it is no run; pack it again")
+        for directory in (*run.checkpoints(), *filter(Path.is_dir, (run.final, run.start))):
+            saved = read(directory)
             if any(tensor.dtype == torch.bfloat16 for some in saved.tensors.values() for tensor in some.values()):
-                _write_as(saved, torch.float32, state.parent)
+                _write_as(saved, torch.float32, directory)
 
 
 def _members(run: RunDirectory, what: What, precision: Precision, folder: Path) -> Iterator[Member]:
