@@ -51,7 +51,8 @@ def newest_saved(run: RunDirectory, processes: Processes) -> Saved | None:
 def require_same_data(run: RunDirectory, prepared: Prepared) -> None:
     """A run that has learned something goes on with what it learned from."""
     if run.final.is_dir() and not run.checkpoints():
-        raise CheckpointError(f"{run.path} is finished and has no checkpoint to go on from; use another --output")
+        # Whether it is finished nobody knows: of a run that is packed, the weights may be all that came home.
+        raise CheckpointError(f"{run.path} has weights, but no checkpoint to go on from; use another --output")
     if run.learned and run.tokenizer_file.exists() and not _holds(run.tokenizer_file, prepared.tokenizer().model):
         raise CheckpointError(
             f"{run.tokenizer_file} is not the tokenizer of {prepared.directory}; use the data this run was begun with"

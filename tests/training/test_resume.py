@@ -206,10 +206,12 @@ def test_where_all_checkpoints_are_damaged_nothing_is_begun_over(run: Path, toy_
     assert len(RunDirectory(run).checkpoints()) == 3
 
 
-def test_a_finished_run_without_checkpoints_is_not_begun_over(run: Path, toy_data: Path) -> None:
+def test_a_run_of_weights_alone_is_not_begun_over_and_not_called_finished(run: Path, toy_data: Path) -> None:
     shutil.rmtree(run / "checkpoints")
-    with pytest.raises(CheckpointError, match="no checkpoint to go on from"):
-        train_prepared(toy_data, run, QUICK)
+    told = rf"^{run} has weights, but no checkpoint to go on from; use another --output$"
+    for steps in (12, 4000):
+        with pytest.raises(CheckpointError, match=told):
+            train_prepared(toy_data, run, QUICK.with_changes(training={"steps": steps}))
     assert toy.weights(run)
 
 
