@@ -227,3 +227,11 @@ def test_mistakes_are_told_before_anything_is_sent(tmp_path: Path, arguments: tu
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr.startswith(f"stretch: error: {error}")) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize("directory", ["~/stretch", "$HOME/stretch"])
+def test_a_directory_that_would_be_two_is_refused(tmp_path: Path, directory: str) -> None:
+    (tmp_path / "prepared.json").touch()
+    ran = Machines(tmp_path, "false").call(".", "run", directory=directory)
+    assert (ran.returncode, ran.stderr.startswith(f"stretch: error: STRETCH_DIRECTORY is {directory};")) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["prepared.json"]
