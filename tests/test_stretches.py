@@ -212,6 +212,29 @@ def test_training_is_given_just_what_was_said(machines: Machines) -> None:
         assert "training has saved nothing there" in ran.stderr
 
 
+@pytest.mark.parametrize("wrong", [("--recipe", "fats"), ("--set", "training.stepz=3"), ("--set", "text.vocabulary=9")])
+def test_what_training_would_refuse_is_told_before_data_is_sent(machines: Machines, wrong: tuple[str, str]) -> None:
+    refused = machines.call("data", "run", *wrong)
+    assert refused.returncode == 2
+    assert refused.stderr.splitlines()[-1] == "stretch: error: training would end with this; nothing was sent"
+    assert not [*machines.here.rglob("data-*")]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--adapt", "a/run/there"),
+        ("--set", "training.device=cuda:7"),
+        ("--set", "training.kernels=fast"),
+        # More than the memory that this machine has, unless it has much.
+        ("--set", "training.tokens_per_batch=auto", "--set", "model.hidden=300000"),
+    ],
+)
+def test_what_only_the_other_machine_can_know_is_asked_there(machines: Machines, given: tuple[str, ...]) -> None:
+    told = machines.script(f'[ "$1" = train ] || exec {machines.qkv} "$@"; exit 9')
+    assert machines.call("data", "run", *given, qkv=told).returncode == 9
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
