@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from qkv.config import Config
 from qkv.errors import ConfigError, DownloadError, TextError
 from qkv.fetch.archives import Member, members
-from qkv.fetch.checksums import Ledger
+from qkv.fetch.checksums import Ledger, digest
 from qkv.fetch.corpora import Corpus, Download, Side, Text, corpus
 from qkv.fetch.download import PAUSES, download, forget
 from qkv.fetch.forms import FORMS
@@ -163,21 +163,26 @@ class _Written:
         self._rows: dict[str, Mapping[str, Any]] = rows if isinstance(rows, dict) else {}
 
     def __contains__(self, name: str) -> bool:
-        path = self._place / name
-        return path.is_file() and path.stat().st_size == self._rows.get(name, {}).get("bytes")
+        path, row = self._place / name, self._rows.get(name, {})
+        if not path.is_file() or path.stat().st_size != row.get("bytes"):
+            return False
+        # An older version noted sizes alone.
+        return "sha256" not in row or digest(path, "sha256") == row["sha256"]
 
     def write(self, name: str, form: str, member: Member) -> None:
         """Writes one side, a line of text a line; it appears when it is whole."""
-        path, names, lines = self._place / name, hashlib.sha256(), 0
+        path, whole, names, lines = self._place / name, hashlib.sha256(), hashlib.sha256(), 0
         with explained(path, member.size):
             require_room(path, member.size)
             with replacing(path) as file, Progress(f"reading {name}", total=None, unit="lines") as progress:
                 for line in FORMS[form](member.stream):
                     file.buffer.write(line.text + b"\n")
+                    whole.update(line.text + b"\n")
                     names.update(line.name.encode() + b"\n")
                     lines += 1
                     progress.advance(1)
-        self._rows[name] = {"bytes": path.stat().st_size, "lines": lines, "names": names.hexdigest()}
+        described = {"bytes": path.stat().st_size, "sha256": whole.hexdigest()}
+        self._rows[name] = {**described, "lines": lines, "names": names.hexdigest()}
         write_atomically(self._place / _ABOUT, (json.dumps(self._rows, indent=2, sort_keys=True) + "\n").encode())
 
     def require_parallel(self, text: Text, found: Corpus) -> None:

@@ -105,13 +105,26 @@ def test_text_that_is_there_needs_its_archives_no_more(tmp_path: Path, mirror: M
     fetch("multi30k-en-de", tmp_path, mirror="http://127.0.0.1:9")
 
 
-def test_a_file_that_was_lost_or_cut_is_written_again(tmp_path: Path, mirror: Mirror) -> None:
+def test_a_file_that_was_lost_cut_or_changed_is_written_again(tmp_path: Path, mirror: Mirror) -> None:
     fetched = fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
-    before = {path: path.read_bytes() for path in fetched.training}
+    before = {path: path.read_bytes() for path in (*fetched.training, *fetched.valid)}
     fetched.training[0].write_bytes(b"half\n")
     fetched.training[1].unlink()
+    fetched.valid[0].write_bytes(b"?" + before[fetched.valid[0]][1:])
     fetch("multi30k-en-de", tmp_path, mirror="http://127.0.0.1:9")
-    assert {path: path.read_bytes() for path in fetched.training} == before
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_text_of_an_older_version_is_held_to_its_sizes_alone(tmp_path: Path, mirror: Mirror) -> None:
+    fetched = fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
+    noted = fetched.directory / "text" / "fetched.json"
+    rows = json.loads(noted.read_text())
+    for row in rows.values():
+        del row["sha256"]
+    noted.write_text(json.dumps(rows))
+    before = contents(fetched.directory)
+    fetch("multi30k-en-de", tmp_path, mirror="http://127.0.0.1:9")
+    assert contents(fetched.directory) == before
 
 
 def test_the_environment_names_a_mirror_too(tmp_path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
