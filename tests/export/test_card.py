@@ -74,8 +74,7 @@ def test_a_card_has_the_facts_and_the_model_still_loads(tmp_path: Path, told: li
     corpus = Prepared.open(tmp_path / "run" / "data").corpus("train")
     assert talks + papers == len({*corpus.lines.tolist()})
     report = tmp_path / "run" / "data" / "report.json"
-    whole = report.read_text().replace('"repetitions": 0.5', '"repetitions": 1')
-    report.write_text(whole)
+    report.write_text(report.read_text().replace('"repetitions": 0.5', '"repetitions": 1.0'))
     assert command("card", *told, "--scores", tmp_path / "scores.json").code == 0
     assert "drawn" not in (tmp_path / "model" / "README.md").read_text()
     # What an older version prepared tells less, and the card says so.
