@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from qkv.translate import Relay, Terms, Translator
 
 _QUOTED = 40
+_PARTS_OF_MODELS = ("tokenizer.model", "*.onnx", "*.safetensors", "log.jsonl")
+"""What lies in runs and exported models, and hardly ever among texts."""
 
 
 class _Work(NamedTuple):
@@ -40,6 +42,14 @@ def models_and_files(paths: Sequence[Path]) -> tuple[list[Path], list[Path] | No
     """Which of the names that were given are models, and which are files or folders to translate."""
     files = [path for path in paths if path.exists() and not (path / RUN_CONFIG).exists()]
     models = [path for path in paths if path not in files]
+    for path in files:
+        # Whoever names a model that is not whole, or a folder of models, wants no copy of it.
+        part = next((part for name in _PARTS_OF_MODELS for at in ("", "*/") for part in path.glob(at + name)), None)
+        if part is not None:
+            raise ConfigError(
+                f"{path} is no model, having no {RUN_CONFIG}, and yet has {part.relative_to(path)}; name a whole "
+                f"model, look for models in it with --model {path}, or translate the files in it with --file {path}"
+            )
     return models, files or None
 
 
@@ -50,6 +60,11 @@ def require_files(paths: Sequence[Path]) -> None:
             raise ConfigError(f"there is no file or folder {path}; --file takes the names of some")
         if not path.is_dir():
             require_kind(path.name)
+        elif not any(kind_of(file.name) for file in _files_in(path, besides=None)):
+            raise ConfigError(
+                f"{path} has no file that can be translated; there are {', '.join(extensions())} (and what is a model "
+                f"has a {RUN_CONFIG})"
+            )
 
 
 def translate_files(
@@ -75,6 +90,10 @@ def translate_files(
             except QkvError as error:
                 failures.append(str(error))
             progress.advance(1)
+    if done := len(waiting) - len(failures):
+        first, *others = (_output(path, options, target) for path in options.file)
+        more = f" and {len(others):,} more" if others else ""
+        tell(f"qkv: {done:,} {'files' if done > 1 else 'file'} translated, to {first}{more}")
     if failures:
         for failure in failures:
             tell(f"qkv: {failure}")
@@ -101,38 +120,47 @@ def _works(options: argparse.Namespace, target: str | None) -> Iterator[_Work]:
     if options.output is not None and len(options.file) > 1:
         raise ConfigError(f"--output is one name, and there are {len(options.file)} to translate; leave it out")
     for path in options.file:
-        given: Path | None = options.output
-        if not path.is_dir():
-            output = given or path.with_name(f"{path.stem}.{target}{path.suffix}")
-            if output.exists() and output.samefile(path):
-                raise ConfigError(f"--file and --output are both {path}, which would be lost")
+        output = _output(path, options, target)
+        if output.exists() and output.samefile(path):
+            raise ConfigError(f"--file and --output are both {path}, which would be lost")
+        if path.is_dir():
+            yield from _in_folder(path.resolve(), output)
+        else:
             yield _Work(path, output)
-            continue
-        folder = path.resolve()
-        yield from _in_folder(folder, given or folder.with_name(f"{folder.name}.{target}"))
+
+
+def _output(path: Path, options: argparse.Namespace, target: str | None) -> Path:
+    """What a file or folder is translated to: beside it, unless another place was named."""
+    if options.output is not None:
+        return Path(options.output)
+    # Of a folder such as `.` the name shows only there.
+    path = path.resolve() if path.is_dir() else path
+    return path.with_name(f"{path.name}.{target}" if path.is_dir() else f"{path.stem}.{target}{path.suffix}")
 
 
 def _in_folder(folder: Path, output: Path) -> Iterator[_Work]:
-    if output.resolve() == folder:
-        raise ConfigError(f"--file and --output are both {folder}, which would be lost")
-    # Hidden folders are nobody's text, and a link may lead anywhere.
+    for file in _files_in(folder, besides=output.resolve()):
+        work = _Work(file, output / file.relative_to(folder))
+        if kind_of(file.name) is not None:
+            yield work
+        elif not work.is_done:
+            with explained(work.target, file.stat().st_size):
+                work.target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, work.target)
+
+
+def _files_in(folder: Path, *, besides: Path | None) -> Iterator[Path]:
+    """In order; hidden folders are nobody's text, and a link may lead anywhere."""
     for where, names, files in os.walk(folder):
         here = Path(where)
         names[:] = sorted(
             name
             for name in names
-            if not name.startswith(".") and not (here / name).is_symlink() and (here / name) != output.resolve()
+            if not name.startswith(".") and not (here / name).is_symlink() and (here / name) != besides
         )
-        for name in sorted(files):
-            work = _Work(here / name, output / (here / name).relative_to(folder))
-            if name.startswith(".") or work.source.is_symlink() or not work.source.is_file():
-                continue
-            if kind_of(name) is not None:
-                yield work
-            elif not work.is_done:
-                with explained(work.target, work.source.stat().st_size):
-                    work.target.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy2(work.source, work.target)
+        for file in (here / name for name in sorted(files) if not name.startswith(".")):
+            if file.is_file() and not file.is_symlink():
+                yield file
 
 
 def _do(work: _Work, translate: Callable[[bytes, str], bytes]) -> None:

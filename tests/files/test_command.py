@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from qkv.config import from_json, to_json
 from tests.toy import Command
 
 
@@ -39,6 +41,7 @@ def test_a_file_is_translated_beside_itself(command: Command, toy_run: Path, tmp
     page.write_text("<p>basa kodu <b>lumo</b> {name}</p>")
     ran = command("translate", toy_run, "--file", page, "--to", "yy")
     assert (ran.code, ran.out) == (0, b"")
+    assert f"1 file translated, to {tmp_path / 'page.yy.html'}" in ran.err
     translation = (tmp_path / "page.yy.html").read_text()
     assert translation.count("<b>") == translation.count("</b>") == translation.count("{name}") == 1
     assert "udok asab" in translation
@@ -47,6 +50,49 @@ def test_a_file_is_translated_beside_itself(command: Command, toy_run: Path, tmp
 def test_a_folder_is_translated_to_one_beside_it(command: Command, toy_run: Path, site: Path) -> None:
     assert command("translate", toy_run, site, "--to", "yy").code == 0
     assert contents(site.with_name("site.yy")) == TRANSLATED
+
+
+def test_a_folder_may_be_given_without_a_model(
+    command: Command, toy_run: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of a web site, such a file tells its name and icons.
+    (site / "manifest.json").write_text("{}")
+    shutil.copytree(toy_run, site.parent / "models" / "toy")
+    config = site.parent / "models" / "toy" / "config.json"
+    directions = {"source_language": "xx", "target_language": "yy"}
+    config.write_text(to_json(from_json(config.read_text()).with_changes(text=directions)))
+    monkeypatch.setenv("QKV_MODELS", str(site.parent / "models"))
+    ran = command("translate", site, "--from", "xx", "--to", "yy")
+    assert (ran.code, ran.out) == (0, b"")
+    assert f"2 files translated, to {site}.yy" in ran.err
+    assert contents(site.with_name("site.yy")) == {**TRANSLATED, "manifest.json": b"{}"}
+
+
+@pytest.mark.parametrize("lost", ["", "tokenizer.model"])
+def test_a_model_that_is_not_whole_is_no_folder_to_translate(
+    command: Command, toy_run: Path, tmp_path: Path, lost: str
+) -> None:
+    run = tmp_path / "runs" / "toy"
+    shutil.copytree(toy_run, run)
+    for name in filter(None, ("config.json", lost)):
+        (run / name).unlink()
+    for given in (run, run.parent):
+        ran = command("translate", given, "--to", "yy", given=b"basa\n")
+        assert (ran.code, ran.out) == (2, b"")
+        assert f"name a whole model, look for models in it with --model {given}, or" in ran.err
+    assert {path.name for path in tmp_path.rglob("*") if path.name.endswith(".yy")} == set()
+
+
+def test_an_exported_model_that_is_not_whole_is_no_folder_to_translate(
+    command: Command, exported: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(exported, tmp_path / "models" / "toy")
+    for name in ("config.json", "tokenizer.model"):
+        (tmp_path / "models" / "toy" / name).unlink()
+        for given in (tmp_path / "models" / "toy", tmp_path / "models"):
+            ran = command("translate", given, "--to", "yy", given=b"basa\n")
+            assert (ran.code, ran.out, "having no config.json" in ran.err) == (2, b"", True)
+    assert [path.name for path in tmp_path.iterdir()] == ["models"]
 
 
 def test_what_is_done_is_not_done_again(command: Command, toy_run: Path, site: Path) -> None:
@@ -91,6 +137,8 @@ def test_a_folder_inside_the_one_that_is_translated_is_not_translated_itself(
         (["--file", "a.txt", "--to", "../yy"], "is no language; give its code"),
         (["--file", "a.txt", "--to", "yy", "--output", "a.txt"], "would be lost"),
         (["--file", "a.txt", "a.exe", "--json", "--to", "yy"], "--file does not go with --json"),
+        (["empty", "--to", "yy"], "empty has no file that can be translated; there are .txt"),
+        (["--file", "pictures", "--to", "yy"], "pictures has no file that can be translated; there are .txt"),
         (["--again"], "--again: of use only with --file"),
     ],
 )
@@ -105,7 +153,11 @@ def test_what_was_typed_wrong_is_told(
     monkeypatch.chdir(tmp_path)
     for name in ("a.txt", "a.exe"):
         Path(name).write_text("basa")
+    for name in ("empty", "pictures"):
+        Path(name).mkdir()
+    Path("pictures", "a.png").touch()
     ran = command("translate", toy_run, *arguments)
     assert ran.code == 2
     assert told in ran.err
     assert Path("a.txt").read_text() == "basa"
+    assert {path.name for path in Path().iterdir()} == {"a.txt", "a.exe", "empty", "pictures"}
