@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import qkv
 from qkv.config import from_json
-from qkv.errors import ConfigError, QkvError
+from qkv.errors import CheckpointError, ConfigError, QkvError
 from qkv.progress import tell
 from qkv.text.languages import Direction
 from qkv.translate.directions import directions_of, fitting, one_of
@@ -51,10 +51,20 @@ class Catalogue:
         """The models in these directories, or where models are usually kept; of two for one direction, the first."""
         found = map(_models_in, usual_places()) if directories is None else map(_named_models, directories)
         models: dict[Direction, Callable[[], Translator]] = {}
+        damaged: list[CheckpointError] = []
         for model in itertools.chain.from_iterable(found):
             load = functools.cache(partial(Translator.load, model, device=device, precision=precision))
-            for direction in _directions(model):
+            try:
+                directions = _directions(model)
+            except CheckpointError as error:
+                damaged.append(error)
+                continue
+            for direction in directions:
                 models.setdefault(direction, load)
+        if damaged and not models:
+            raise damaged[0]
+        for damage in damaged:
+            tell(f"qkv: warning: {damage}; it is left out")
         return cls(models)
 
     @classmethod
@@ -139,12 +149,13 @@ def _lacks_a_model(place: Path) -> str:
 
 
 def _is_model(path: Path) -> bool:
-    return (path / "config.json").is_file() and (path / "tokenizer.model").is_file()
+    """Be it damaged: whoever has one that lacks a file is to hear of that file, and not that there is none."""
+    return any(path.glob("*.onnx")) or all((path / name).is_file() for name in ("config.json", "tokenizer.model"))
 
 
 def _directions(model: Path) -> Sequence[Direction]:
     try:
         return directions_of(from_json((model / "config.json").read_text(encoding="utf-8")).text)
     except (QkvError, OSError, UnicodeDecodeError) as error:
-        tell(f"qkv: warning: {model} is left out: {error}")
-        return ()
+        why = error.strerror if isinstance(error, OSError) else error
+        raise CheckpointError(f"{model / 'config.json'} cannot be read: {why}; put the model there anew") from error

@@ -131,7 +131,30 @@ def test_a_wrong_place_in_the_environment_is_told_of(
 def test_a_model_that_cannot_be_read_is_left_out(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (models / "de-en" / "config.json").write_text(json.dumps({"text": {"nothing": 1}}))
     assert Route("de", "en") not in Catalogue.open([models]).directions()
-    assert "de-en is left out" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"{models / 'de-en' / 'config.json'} cannot be read" in told
+    assert "it is left out" in told
+
+
+@pytest.mark.parametrize("lost", ["config.json", "tokenizer.model", "manifest.json", "step.onnx"])
+def test_the_only_model_is_there_though_it_is_damaged(
+    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, lost: str
+) -> None:
+    model = tmp_path / "checkout" / "models" / "default"
+    shutil.copytree(exported, model)
+    config = from_json((model / "config.json").read_text())
+    config = config.with_changes(text={"source_language": "en", "target_language": "de"})
+    (model / "config.json").write_text(to_json(config))
+    (model / lost).unlink()
+    monkeypatch.delenv("QKV_MODELS", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(qkv, "__file__", str(tmp_path / "checkout" / "qkv" / "__init__.py"))
+    (tmp_path / "checkout" / "pyproject.toml").touch()
+    for named in ([], ["--model", model.parent]):
+        ran = command("translate", *named, "--from", "en", "--to", "de", given=b"basa\n")
+        assert (ran.code, ran.out) == (3, b"")
+        assert str(model) in ran.err
+        assert "no model" not in ran.err
 
 
 def test_translate_needs_no_run_where_there_are_models(models: Path, command: Command) -> None:
