@@ -71,7 +71,8 @@ $(STAMP) $(LIGHT): pyproject.toml constraints.txt
 	@echo "setting up $(VENV); the first time, this downloads and takes a while" >&2
 	@rm -f $@
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --quiet pip
-	@$(BIN)/python -m pip install --quiet --quiet --editable $(WHAT)
+	@$(BIN)/python -m pip install --quiet --quiet pip && \
+		$(BIN)/python -m pip install --quiet --quiet --editable $(WHAT) || \
+		{ echo "make: pip could not install what qkv needs; is there a network? Where there is none, pip speaks of conflicting versions" >&2; exit 1; }
 	@$(MORE)
 	@touch $(LIGHT) $@

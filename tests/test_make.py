@@ -1,4 +1,4 @@
-"""`make translate` hands text over as it was typed, whatever make and a shell would make of it."""
+"""`make translate` hands text over as it was typed, whatever a shell would make of it, and says what it lacks."""
 
 from __future__ import annotations
 
@@ -40,14 +40,18 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def made(checkout: Path, *arguments: str, **environment: str) -> list[str]:
-    """What the translator was given: two options with their values, then lines of text."""
+def make(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     # This may itself have been started by make, which would be spoken to as a part of that.
     asked = {"TEXT", "FROM", "TO", "MFLAGS"}
     outside = {name: value for name, value in os.environ.items() if name not in asked and not name.startswith("MAKE")}
-    ran = subprocess.run(
+    return subprocess.run(
         ["make", "translate", *arguments], cwd=checkout, env=outside | environment, capture_output=True, text=True
     )
+
+
+def made(checkout: Path, *arguments: str, **environment: str) -> list[str]:
+    """What the translator was given: two options with their values, then lines of text."""
+    ran = make(checkout, *arguments, **environment)
     assert ran.returncode == 0, ran.stderr
     assert not (checkout / "injected").exists()
     return ran.stdout.splitlines()
@@ -74,3 +78,15 @@ def test_languages_are_no_commands_either(checkout: Path) -> None:
 @needs_make
 def test_without_text_there_is_an_example(checkout: Path) -> None:
     assert made(checkout)[-1] == "The animal didn't cross the street because it was too tired."
+
+
+@needs_make
+def test_who_has_no_network_is_asked_about_it(checkout: Path) -> None:
+    (checkout / ".venv" / ".light").unlink()
+    python = checkout / ".venv" / "bin" / "python"
+    python.write_text("#!/bin/sh\necho 'ERROR: ResolutionImpossible' >&2\nexit 1\n")
+    python.chmod(0o755)
+    ran = make(checkout)
+    assert ran.returncode != 0
+    assert "is there a network?" in ran.stderr
+    assert not (checkout / ".venv" / ".light").exists()
