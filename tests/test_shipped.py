@@ -108,6 +108,19 @@ def test_tags_around_sentences_stay_around_them(catalogue: Catalogue) -> None:
     assert found.text == f"<p><b>{first}</b> {second} <i>{third}</i></p>"
 
 
+def test_it_says_what_the_readme_says_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(from qkv import Translator\n.*?)\n```", readme, re.DOTALL)
+    *before, last = code.splitlines()
+    asked, _, told = last.partition("  # ")
+    monkeypatch.chdir(ROOT)
+    names: dict[str, object] = {}
+    exec("\n".join(before), names)
+    assert repr(eval(asked, names)) == told
+    ((text, told),) = re.findall(r'^make translate TEXT="(.*)"\n# (.*)$', readme, re.MULTILINE)
+    assert translated("--from", "en", "--to", "de", text=text).stdout == told + "\n"
+
+
 def test_the_command_line_uses_it_by_itself() -> None:
     done = translated("--from", "en", "--to", "de")
     assert done.returncode == 0, done.stderr
