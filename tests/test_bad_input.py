@@ -142,6 +142,19 @@ def test_a_device_that_is_not_there_is_told(command: Command, toy_run: Path, dev
     one_line(command("translate", toy_run, "--device", device, given=b"a\n"), 2, "device")
 
 
+@pytest.mark.parametrize("device", ["gpu", "meta", "cuda:", ""])
+def test_what_is_no_device_is_none_of_an_exported_model_either(command: Command, exported: Path, device: str) -> None:
+    one_line(command("translate", exported, "--device", device, given=b"a\n"), 2, f"no device is called {device!r}")
+
+
+@pytest.mark.parametrize(("device", "warned"), [("auto", False), ("cpu", False), ("cuda", True), ("cuda:1", True)])
+def test_an_exported_model_is_on_the_cpu_and_says_so(
+    command: Command, exported: Path, device: str, warned: bool
+) -> None:
+    ran = command("translate", exported, "--device", device, given=b"basa\n")
+    assert (ran.code, ran.lines, f"for CPUs: {device} is of no use" in ran.err) == (0, ["asab"], warned)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

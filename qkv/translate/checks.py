@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from qkv.errors import ConfigError
+from qkv.progress import tell
 from qkv.search.sample import Sampling
 from qkv.translate.options import Mbr, Precision, Rerank
 
 _SEEDS = 1 << 63
+_DEVICE = re.compile("auto|(cpu|cuda)(:[0-9]+)?")
 
 
 def require_texts(texts: Sequence[str], name: str) -> None:
@@ -32,6 +35,15 @@ def require_float32(precision: Precision, path: Path) -> None:
             f"{precision} is for translating with a run on a GPU, and {path} is not one; on a CPU, a model that was "
             "exported in int8 is quick"
         )
+
+
+def require_device(device: str, path: Path) -> None:
+    """Refuses what is called like no device, as `devices` does where there is torch; tells who hoped for a GPU."""
+    if not _DEVICE.fullmatch(device):
+        raise ConfigError(f"no device is called {device!r}; try auto or cpu: {path} is an exported model")
+    if device.startswith("cuda"):
+        # No error: beside it there may be runs, which are on the GPU.
+        tell(f"qkv: warning: {path} is an exported model, which is for CPUs: {device} is of no use to it")
 
 
 def require_possible(

@@ -28,7 +28,7 @@ from qkv.text.languages import Direction
 from qkv.text.subwords import Tokenizer
 from qkv.text.words import first_word
 from qkv.translate.asked import Asked
-from qkv.translate.checks import require_as_many, require_float32, require_possible, require_texts
+from qkv.translate.checks import require_as_many, require_device, require_float32, require_possible, require_texts
 from qkv.translate.choosing import by_likeness, reranked
 from qkv.translate.directions import SeveralDirectionsError, chosen, directions_of, every
 from qkv.translate.looking import Lookable, Sought
@@ -108,6 +108,7 @@ class Translator:
     def _loaded(cls, path: Path, device: str, precision: Precision) -> Translator:
         if was_exported(path):
             require_float32(precision, path)
+            require_device(device, path)
             exported = load_exported(path)
             inside = Opened.exported(path, exported.config.model, exported.tokenizer)
             return cls._with(*exported, inside=inside)
