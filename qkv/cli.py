@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -67,17 +68,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return stopped.exit_code
     except QkvError as error:
         return _fail(str(error), error.exit_code)
-    except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
-            raise
-        missing = MissingExtraError("this command needs", str(error.name), extra)
-        return _fail(str(missing), missing.exit_code)
     except BrokenPipeError:
         # Whoever read the output has gone; Python would complain once more while closing it.
         sys.stdout = None
         return 141
-    except OSError as error:
+    except (ImportError, OSError) as error:
+        wrong = _wrong_package(error)
+        if wrong is not None:
+            return _fail(str(wrong), wrong.exit_code)
+        if isinstance(error, ImportError):
+            raise
         sys.stdout = None
         return _fail(f"{error.filename or 'the output'}: {error.strerror or error}", StorageError.exit_code)
     except (MemoryError, RuntimeError) as error:
@@ -93,6 +93,23 @@ def _fail(message: str, code: int) -> int:
     if speaks():
         tell(f"qkv: error: {message}")
     return code
+
+
+def _wrong_package(error: ImportError | OSError) -> QkvError | None:
+    """What to install, where a package is missing or could not be imported."""
+    if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get(_package(error.name))):
+        return MissingExtraError("this command needs", str(error.name), extra)
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        name = _package(frame.f_globals.get("__name__"))
+        # Python forgets what it could not import to the end.
+        if name in _EXTRAS and name not in sys.modules:
+            remedy = f"install it anew: pip install --force-reinstall {name}"
+            return ConfigError(f"{name} is installed and cannot be imported: {error}; {remedy}")
+    return None
+
+
+def _package(module: str | None) -> str:
+    return (module or "").partition(".")[0]
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -481,6 +481,23 @@ def test_a_package_that_is_not_installed_is_told(
     one_line(Ran(ran.returncode, ran.stdout, ran.stderr.decode()), 2, missing, f"pip install 'qkv[{extra}]'")
 
 
+@pytest.mark.parametrize("arguments", [["train", "a.tsv", "--output", "run"], ["translate", "run"]])
+@pytest.mark.parametrize("raised", ["ImportError('libcudart.so is not there')", "OSError('libtorch.so: no symbol')"])
+def test_a_package_that_cannot_be_imported_is_told(tmp_path: Path, arguments: list[str], raised: str) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text("{}")
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("from torch import inside\n")
+    (tmp_path / "torch" / "inside.py").write_text(f"raise {raised}\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
+    ran = subprocess.run(
+        [sys.executable, "-m", "qkv", *arguments], capture_output=True, cwd=tmp_path, env=environment, input=b"a\n"
+    )
+    told = raised.split("'")[1]
+    words = ("torch is installed and cannot be imported", told, "pip install --force-reinstall torch")
+    one_line(Ran(ran.returncode, ran.stdout, ran.stderr.decode()), 2, *words)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
