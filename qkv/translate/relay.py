@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from qkv.errors import ConfigError
@@ -50,15 +50,26 @@ class Relay:
         progress: Callable[[int], None] | None = None,
         **how: Any,
     ) -> list[Translation]:
-        """As `Translator.translate`; a score is that of the second step."""
+        """As `Translator.translate`; a score is that of the second step, and complete is what both steps have ended."""
         between = self._first.translate(texts, align=align)
         found = self._second.translate([one.text for one in between], align=align, progress=progress, **how)
-        found = [noted_through((self._first, self._second), one) for one in found]
+        found = [
+            noted_through((self._first, self._second), _cut_with(before, one))
+            for before, one in zip(between, found, strict=True)
+        ]
         return linked_through(between, found) if align else found
 
     def stream(self, text: str, *, prefix: str = "", controls: Controls | None = None) -> Stream:
         """As `Translator.stream`; the first step is done before anything shows."""
-        return self._second.stream(self._first.translate([text])[0].text, prefix=prefix, controls=controls)
+        (before,) = self._first.translate([text])
+        stream = self._second.stream(before.text, prefix=prefix, controls=controls)
+
+        def parts() -> Generator[str, None, Translation]:
+            yield from stream
+            assert stream.translation is not None
+            return _cut_with(before, stream.translation)
+
+        return Stream(parts())
 
     def score(self, *_: Any, **__: Any) -> list[Translation]:
         raise ConfigError(
@@ -75,6 +86,14 @@ def noted_through(steps: Sequence[Translator], found: Translation) -> Translatio
     source, through, target = first.source_language, second.source_language, second.target_language
     note = f"The text went from {source} into {through} first; this is how {through} became {target}."
     return dataclasses.replace(found, look=found.look and found.look.noted(note))
+
+
+def _cut_with(before: Translation, found: Translation) -> Translation:
+    """What became of a text that the length limit may have cut off on the way."""
+    if before.complete:
+        return found
+    alternatives = tuple(dataclasses.replace(one, complete=False) for one in found.alternatives)
+    return dataclasses.replace(found, complete=False, alternatives=alternatives)
 
 
 def linked_through(between: Sequence[Translation], found: Sequence[Translation]) -> list[Translation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -78,6 +79,23 @@ def test_a_relay_translates_twice_and_links_the_words_of_both_ends(models: Path)
     assert len(translate_document(relay, "basa koti\nnemo").translations) == 2
     with pytest.raises(ConfigError, match="de-fr goes through en"):
         relay.score(["a"], ["b"])
+
+
+def test_what_is_cut_off_on_the_way_is_cut_off(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Translator.load(models / "de-en"), Translator.load(models / "en-fr")
+    texts = ["basa koti", "nemo ludu"]
+    whole, cut = first.translate(texts)
+    found = Relay(first, second).translate(texts, alternatives=1)
+    assert [one.complete for best in found for one in (best, *best.alternatives)] == [True] * 4
+    cut = dataclasses.replace(cut, complete=False)
+    monkeypatch.setattr(first, "translate", lambda texts, **_: [whole, cut] if len(texts) == 2 else [cut])
+    again = Relay(first, second).translate(texts, alternatives=1)
+    assert [one.complete for best in again for one in (best, *best.alternatives)] == [True, True, False, False]
+    assert [one.text for one in again] == [one.text for one in found]
+    stream = Relay(first, second).stream(texts[1])
+    assert "".join(stream) == second.translate([cut.text], beam=1)[0].text
+    assert stream.translation is not None
+    assert not stream.translation.complete
 
 
 def test_what_no_model_can_do_is_told_with_what_they_can(models: Path) -> None:
