@@ -46,8 +46,10 @@ class Progress:
         parts = [f"{self._what}: {self._done:,}"]
         if self._total is not None:
             parts[0] += f" of {self._total:,}"
-        parts[0] += f" {self._unit}"
-        parts.append(f"{rate:,.0f} {self._unit}/s")
+        only_one = (self._done if self._total is None else self._total) == 1
+        parts[0] += f" {self._unit.removesuffix('s') if only_one else self._unit}"
+        # Slow work does move: that is not to read as nothing.
+        parts.append(f"{rate:,.{2 if 0 < rate < 1 else 0}f} {self._unit}/s")
         if self._total is not None and rate > 0:
             parts.append(f"{duration(max(self._total - self._done, 0) / rate)} left")
         if note:

@@ -95,6 +95,15 @@ def test_work_that_does_not_move_foretells_no_end(clock: Clock) -> None:
     assert stream.getvalue() == "training: 0 of 1,000 steps · 0 steps/s\n"
 
 
+@pytest.mark.parametrize(("total", "told"), [(None, "1 line"), (1, "1 of 1 line"), (2, "1 of 2 lines")])
+def test_one_is_not_several_and_slow_work_does_move(clock: Clock, total: int | None, told: str) -> None:
+    stream = io.StringIO()
+    with Progress("translating", total=total, unit="lines", stream=stream) as progress:
+        clock.now += 12.5
+        progress.advance(1)
+    assert stream.getvalue().startswith(f"translating: {told} · 0.08 lines/s")
+
+
 def test_more_work_than_was_expected_is_not_finished_in_the_past(clock: Clock) -> None:
     stream = io.StringIO()
     work(clock, stream, steps=10, seconds=1, total=900)
