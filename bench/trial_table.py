@@ -71,6 +71,11 @@ TRIALS: dict[str, Trial] = {
     "fast, no dropout": Trial({**FAST, "model.dropout": 0.0}),
     "fast, dropout after 250 steps": Trial({**FAST, "training.dropout_after": 250}),
     "fast, weight decay 0.1": Trial({**FAST, "training.weight_decay": 0.1}),
+    "fast, weight decay 0.1, 9e-3": Trial({**FAST, "training.weight_decay": 0.1, "training.learning_rate": 9e-3}),
+    "fast, weight decay 0.1, no dropout": Trial({**FAST, "training.weight_decay": 0.1, "model.dropout": 0.0}),
+    "fast, weight decay 0.1, no dropout, 9e-3": Trial(
+        {**FAST, "training.weight_decay": 0.1, "model.dropout": 0.0, "training.learning_rate": 9e-3}
+    ),
     "fast, decay from 0.1": Trial({**FAST, "training.decay_from": 0.1}),
     "fast, moving average": Trial({**FAST, "training.final": "moving", "training.moving_average": 0.98}),
     "fast, half the batch, 4e-3": Trial({**FAST, "training.tokens_per_batch": 32_768, "training.learning_rate": 4e-3}),
