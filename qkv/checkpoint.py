@@ -64,7 +64,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "step": (int,), "seconds": _NUMBER, "skipped": (int,), "bad_steps": (list,), "best_loss": (*_NUMBER, NoneType),
     "best_step": (int, NoneType), "validations_since_best": (int,), "passing": (list,), "unvalidated": (bool,),
     "validation_seconds": _NUMBER, "rollbacks": (int,), "rate_factor": _NUMBER, "window": (dict,), "watch": (dict,),
-    "model": (dict,), "settings": (dict,), "data": (str,), "tokenizer": (str,), "began_with": (dict,),
+    "model": (dict,), "settings": (dict,), "data": (str,), "tokenizer": (str,), BEGAN_WITH: (dict,),
 }  # fmt: skip
 """What a state says, in values of these kinds."""
 
