@@ -129,6 +129,9 @@ class DataConfig:
     """Leave out pairs of which a side is more likely in another of the corpus's languages than in its own."""
     least_letters: float = 0.0
     """The share of letters among what is no space, on each side, without which a line is no language."""
+    typography: Literal["kept", "plain"] = "kept"
+    """Quotation marks and apostrophes: learned as they are, or all plain, as a typewriter has them; those of a
+    translation are then printed where its source is typeset, and plain elsewhere."""
 
     def __post_init__(self) -> None:
         _within(4, 1 << 16, "data.row_width", self.row_width)

@@ -166,6 +166,38 @@ def test_every_mended_line_is_told_with_what_it_was_mended_of(tmp_path: Path) ->
     assert f"every line mended stands in {tmp_path / 'out' / 'mended.tsv.gz'}" in summary
 
 
+def with_marks(count: int) -> list[tuple[str, str]]:
+    """Pairs whose targets have an apostrophe and a quotation each, printed in every second pair."""
+    marks = ("’", "« ", " »"), ("'", '"', '"')
+    return [
+        (source, f"l{marks[number % 2][0]}{target} {marks[number % 2][1]}ba{marks[number % 2][2]}")
+        for number, (source, target) in enumerate(sentences(count))
+    ]
+
+
+def test_a_corpus_that_mixes_marks_is_told_to(tmp_path: Path) -> None:
+    file = write_tsv(tmp_path / "all.tsv", with_marks(200))
+    prepared = prepare([file], tmp_path / "out", CONFIG)
+    assert prepared.report["notes"] == [
+        "the target side has ' (50 %) and ’ (50 %), and \" (50 %) and “” (50 %) for the same thing, and what learns "
+        "from it mixes them; --set data.typography=plain makes them one"
+    ]
+    assert any("« ba »" in target for _, target in texts(prepared, "train"))
+
+
+def test_marks_are_plain_where_that_is_asked_for(tmp_path: Path) -> None:
+    file = write_tsv(tmp_path / "all.tsv", with_marks(200))
+    prepared = prepare([file], tmp_path / "out", CONFIG.with_changes(data={"typography": "plain"}))
+    assert prepared.report["notes"] == []
+    for name in ("train", "valid"):
+        assert all(target.startswith("l'") and target.endswith(' "ba"') for _, target in texts(prepared, name))
+    assert prepared.report["training"]["mended"]["typography"]["count"] == 100
+    assert "quotation marks and apostrophes made plain" in prepared.summary()
+    # What is plain in it is no character of the vocabulary otherwise.
+    pieces = "".join(map(prepared.tokenizer().piece, range(prepared.tokenizer().size)))
+    assert not {*"’«»"} & {*pieces}
+
+
 def test_many_mended_lines_are_counted_and_the_first_are_named(tmp_path: Path) -> None:
     corpus = write_tsv(tmp_path / "corpus.tsv", [(source, f"{target}\r") for source, target in sentences(300)])
     prepared = prepare([corpus], tmp_path / "out", CONFIG)

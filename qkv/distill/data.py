@@ -19,7 +19,7 @@ from qkv.prepare.directory import REPORT, publish, workplace, write_json
 from qkv.prepare.encode import TOO_MANY_TOKENS
 from qkv.prepare.report import Part, Places
 from qkv.progress import Progress
-from qkv.text.cleaning import PAIR_RULES, SIDE_RULES, Pair, normalise
+from qkv.text.cleaning import PAIR_RULES, READINGS, SIDE_RULES, Pair
 from qkv.text.subwords import Tokenizer
 
 CUT_OFF = "cut off"
@@ -99,7 +99,8 @@ def _targets(
     """The ids of each translation, None where it is of no use, which is counted."""
     corpus = lesson.corpus
     data = DataConfig(**lesson.prepared.manifest["settings"]["data"])
-    mended = [Taught(normalise(one.text), one.complete) for one in part]
+    read = READINGS[data.typography]
+    mended = [Taught(read(one.text), one.complete) for one in part]
     encoded = tokenizer.encode_all([one.text for one in mended])
     for number, one, ids in zip(numbers, mended, encoded, strict=True):
         reason = fault(tokenizer.decode(corpus.pair(number)[0]), one, ids, data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,8 @@ from qkv.prepare.report import LineLog, Part, Tally
 from qkv.prepare.workers import Workers
 from qkv.progress import Progress
 from qkv.text.cleaning import PAIR_RULES, Repair, clean
-from qkv.text.files import Fault, PairFile, RawPair
+from qkv.text.files import Fault, PairFile, RawPair, Side
+from qkv.text.typography import marks
 
 _CHUNK_PAIRS = 4096
 _CHUNK_BYTES = 1 << 20
@@ -122,6 +124,8 @@ def clean_corpus(
         for result in workers.map(function, _chunks(parts, longest, tally)):
             output.write(result)
             tally.read += result.read
+            for side, found in result.marks.items():
+                tally.marks[side].update(found)
             for line, fault in result.dropped:
                 log.drop(tally, line, fault)
             for line, repair in result.mended:
@@ -148,6 +152,7 @@ class _Cleaned(NamedTuple):
     hashes: Hashes
     dropped: list[tuple[int, Fault]]
     mended: list[tuple[int, Repair]]
+    marks: dict[Side, Counter[str]]
 
 
 def _chunks(parts: Sequence[PairFile], longest: int, tally: Tally) -> Iterator[_Chunk]:
@@ -184,7 +189,8 @@ def _clean_chunk(chunk: _Chunk, *, data: DataConfig, rules: tuple[str, ...]) -> 
             mended += [(line, repair) for repair in result.repairs]
     text = "".join(f"{source}\t{target}\n" for source, target in zip(kept[::2], kept[1::2], strict=True))
     hashes = text_hashes(kept).reshape(-1, 2)
-    return _Cleaned(len(chunk.pairs), text.encode(), np.array(lines, np.int64), hashes, dropped, mended)
+    found: dict[Side, Counter[str]] = {"source": marks("\n".join(kept[::2])), "target": marks("\n".join(kept[1::2]))}
+    return _Cleaned(len(chunk.pairs), text.encode(), np.array(lines, np.int64), hashes, dropped, mended, found)
 
 
 class _Output:

@@ -113,10 +113,10 @@ class _Preparation:
             mark_duplicates(training, self.place / WORK / "buckets")
         watched = self._clean("test", test, ()) if test else None
         overlaps, warnings = self._overlaps(training, {"validation": validation, "test": watched})
-        notes = []
+        notes = training.tally.mixed_marks()
         if validation is None:
             note = hold_out(training, self.config.data.held_out, self.config.training.seed)
-            notes = [note] if note else []
+            notes += [note] if note else []
         draw(training, self.mix)
         training.log_fates(self.log)
         _require_some(training, "training")

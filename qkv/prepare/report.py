@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TextIO
 
 from qkv.text.cleaning import REPAIRS, Repair
 from qkv.text.files import Fault, Side
+from qkv.text.typography import mixture
 
 _FIRST = 20
 _SHOWN = 5
@@ -92,9 +93,20 @@ class Tally:
         self.read = 0
         self.dropped = Found()
         self.mended = Found()
+        self.marks: dict[Side, Counter[str]] = {"source": Counter(), "target": Counter()}
+        """Apostrophes and quotation marks of each kind, as they are after cleaning."""
 
     def as_json(self) -> dict[str, Any]:
         return {"read": self.read, "dropped": self.dropped.as_json(), "mended": self.mended.as_json()}
+
+    def mixed_marks(self) -> list[str]:
+        """What to know of the marks, where a side has two kinds for the same thing."""
+        return [
+            f"the {side} side has {', and '.join(told)} for the same thing, and what learns from it mixes them; "
+            "--set data.typography=plain makes them one"
+            for side, found in self.marks.items()
+            if (told := mixture(found))
+        ]
 
 
 class LineLog:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from qkv.config import DataConfig
 from qkv.text.files import Fault, RawPair, Side
+from qkv.text.typography import is_printed, plain
 
 RATIO_SLACK = 20
 """Bytes the longer side may have beyond the ratio, so that a short line is not judged by its script."""
@@ -73,6 +74,7 @@ REPAIRS: Mapping[str, str] = {
     "control character": "removed",
     "white space": "made single spaces, none at the ends",
     "composition": "made NFC",
+    "typography": "quotation marks and apostrophes made plain",
     "more columns": "only the first two are read",
 }
 """What a line may be mended of, and how."""
@@ -85,6 +87,15 @@ def normalise(text: str) -> str:
     text = _LONE_SURROGATE.sub("\ufffd", text)
     text = _CONTROL.sub("", text.replace(_BYTE_ORDER_MARK, ""))
     return unicodedata.normalize("NFC", _fold(text))
+
+
+def plainly(text: str) -> str:
+    """The same with plain quotation marks and apostrophes."""
+    return plain(normalise(text))
+
+
+READINGS: Mapping[str, Callable[[str], str]] = {"kept": normalise, "plain": plainly}
+"""How a model reads text, by what `data.typography` says."""
 
 
 def says_nothing(text: str) -> bool:
@@ -101,7 +112,8 @@ def clean(raw: RawPair, data: DataConfig, rules: Mapping[str, PairRule]) -> Mend
         return source
     if isinstance(target, Fault):
         return target
-    pair = Pair(normalise(source), normalise(target))
+    read = READINGS[data.typography]
+    pair = Pair(read(source), read(target))
     for name, side_rule in SIDE_RULES.items():
         for side, text in zip(_SIDES, pair, strict=True):
             if side_rule(text, data):
@@ -111,7 +123,10 @@ def clean(raw: RawPair, data: DataConfig, rules: Mapping[str, PairRule]) -> Mend
             return Fault(name, None)
     if raw.further is None and pair == (source, target):
         return Mended(pair)
-    repairs = [*_repairs(source, "source"), *_repairs(target, "target")]
+    repairs = [
+        *_repairs(source, "source", made_plain=read is plainly),
+        *_repairs(target, "target", made_plain=read is plainly),
+    ]
     if raw.further is not None:
         repairs.append(Repair("more columns", None, raw.further))
     return Mended(pair, repairs)
@@ -126,7 +141,7 @@ def _decoded(text: bytes, side: Side) -> str | Fault:
         return Fault("broken UTF-8", side)
 
 
-def _repairs(text: str, side: Side) -> Iterator[Repair]:
+def _repairs(text: str, side: Side, *, made_plain: bool) -> Iterator[Repair]:
     """The repairs that a text needs."""
     stripped = text.removesuffix("\r")
     visible = _CONTROL.sub("", stripped.replace(_BYTE_ORDER_MARK, ""))
@@ -136,6 +151,7 @@ def _repairs(text: str, side: Side) -> Iterator[Repair]:
         "control character": _CONTROL.search(text) is not None,
         "white space": visible != visible.strip() or _FOLDED.search(visible) is not None,
         "composition": not unicodedata.is_normalized("NFC", visible),
+        "typography": made_plain and is_printed(visible),
     }
     return (Repair(rule, side) for rule, is_needed in needed.items() if is_needed)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import codecs
 
 from qkv.text.subwords import Tokenizer
+from qkv.text.typography import Style, settled
 
 
 class GrowingText:
-    """What can be said of a text while its tokens come: whole characters only."""
+    """What can be said of a text while its tokens come: whole characters only, and marks as they will be written."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, style: Style | None = None) -> None:
         self._tokenizer = tokenizer
+        self._style = style
         self._ids: list[int] = []
         self._undecided = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.text = ""
@@ -30,5 +32,7 @@ class GrowingText:
             self._undecided.decode(bytes([byte]))
         held_back = len(self._undecided.getstate()[0])
         text = self._tokenizer.decode(self._ids[: len(self._ids) - held_back])
+        if self._style is not None:
+            text = settled(self._style.write(text).text)
         more, self.text = text[len(self.text) :], text
         return more

@@ -10,6 +10,7 @@ from qkv.search.engine import Floats
 from qkv.search.hypothesis import Hypothesis
 from qkv.text.alignment import Alignment, align
 from qkv.text.subwords import Tokenizer
+from qkv.text.words import Span
 
 
 def looked_for_each(found: Hypothesis, *, looks_when_read: bool) -> Floats:
@@ -22,13 +23,15 @@ def looked_for_each(found: Hypothesis, *, looks_when_read: bool) -> Floats:
     return looked_TK[: len(found.ids)]
 
 
-def aligned(tokenizer: Tokenizer, source: Sequence[int], target: Sequence[int], looked_TK: Floats) -> Alignment:
+def aligned(
+    tokenizer: Tokenizer, source: Sequence[int], target: str, target_tokens: Sequence[Span], looked_TK: Floats
+) -> Alignment:
     """The words of a source, given as its ids with the end, and of a translation of it, linked."""
     words = source[:-1]
     return align(
         tokenizer.decode(words),
         tokenizer.spans(words),
-        tokenizer.decode(target),
-        tokenizer.spans(target),
+        target,
+        target_tokens,
         looked_TK[:, : len(source)].tolist(),
     )

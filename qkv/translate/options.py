@@ -88,12 +88,17 @@ class Terms:
     apart: tuple[str, ...] = ()
     """Such of `once` as touches no letter or digit, and no sign that belongs to something else, if there are kinds."""
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """All that has to appear as it is given."""
+        return (*chain.from_iterable(self.required), *self.once)
+
     def __post_init__(self) -> None:
         for name, some in (("required", self.required), ("once", self.once), ("forbidden", self.forbidden)):
             # A string is a sequence of strings too: each letter would become a term.
             if isinstance(some, str) or (name == "required" and any(isinstance(one, str) for one in some)):
                 example = '(("cat", "tomcat"),)' if name == "required" else '("cat",)'
                 raise ConfigError(f"{name} terms are {some!r}; they are given like {example}")
-        given = [*chain.from_iterable(self.required), *self.once, *self.forbidden]
+        given = [*self.given, *self.forbidden]
         if not all(text.strip() for text in given) or not all(self.required):
             raise ConfigError("a term is empty; give a word, or several")

@@ -183,9 +183,9 @@ class Searcher:
     ) -> Translation:
         """What was found as text, its words linked to those of the source where that is wanted."""
         if aligned:
-            told = self.wording.aligned(asked.source, found, looks_when_read=self.engine.looks_when_read)
+            told = self.wording.aligned(asked, found, looks_when_read=self.engine.looks_when_read)
         else:
-            told = self.wording.translation(found)
+            told = self.wording.translation(asked, found)
         if self.lookable is None:
             return told
         look = Look(self, self.lookable, asked, tuple(found.ids), found.complete, sought)

@@ -69,7 +69,7 @@ class Encoder:
         wishes = Wishes(
             tuple(tuple(term for text in some for term in self._required(text)) for some in asked.required),
             tuple(map(self._term, asked.once)),
-            tuple(map(normalise, asked.forbidden)),
+            tuple(spelled for text in asked.forbidden for spelled in _with_either_apostrophe(normalise(text))),
             ignoring_case=True,
             reader=_keeping(asked, prefix) if asked.kinds else None,
         )
@@ -102,6 +102,10 @@ class Encoder:
             for cut in range(1, len(ids)):
                 if self._pieces.text(ids[cut:]) == text.encode():
                     yield tuple(ids[cut:])
+
+
+def _with_either_apostrophe(text: str) -> list[str]:
+    return [*dict.fromkeys([text, text.replace("'", "’"), text.replace("’", "'")])]
 
 
 def _keeping(asked: Terms, prefix: str) -> Keeping:

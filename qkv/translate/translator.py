@@ -64,6 +64,7 @@ class Translator:
         target_language: str | None = None,
         directions: Sequence[Direction] | None = None,
         tags: tuple[int, ...] = (),
+        plain_marks: bool = False,
         warn: Callable[[str], None] | None = None,
         whole: WholeSearch | None = None,
         inside: Opened | None = None,
@@ -82,7 +83,9 @@ class Translator:
         self._directions = tuple(directions or ())
         self._search = search
         longest = min(search.longest_source, longest or search.longest_source)
-        self._wording = Wording(tokenizer, longest, right_to_left, warn or _warn, learned or longest, tags)
+        self._wording = Wording(
+            tokenizer, longest, right_to_left, warn or _warn, learned or longest, tags, plain_marks, target_language
+        )
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -162,6 +165,7 @@ class Translator:
             target_language=config.text.target_language,
             directions=directions_of(config.text),
             right_to_left=config.text.right_to_left,
+            plain_marks=config.data.typography == "plain",
             whole=whole,
             inside=inside,
             aligns_as_learned=looks is not None and looks.are_learned,
@@ -183,7 +187,7 @@ class Translator:
             tags += (self.tokenizer.domain(domain),)
         one = copy.copy(self)
         one.source_language, one.target_language = source, target
-        one._wording = dataclasses.replace(self._wording, tags=tags)
+        one._wording = dataclasses.replace(self._wording, tags=tags, language=target)
         return one
 
     def in_every_direction(self) -> Translator:
@@ -210,6 +214,11 @@ class Translator:
                     f"one of {name} and {other} writes from right to left, the other does not, so they cannot "
                     "translate together; use one to rerank what the other finds"
                 )
+            if translator._wording.plain_marks != first._wording.plain_marks:
+                raise ConfigError(
+                    f"one of {name} and {other} has learned plain quotation marks and apostrophes alone "
+                    "(data.typography), the other has not, so they cannot translate together"
+                )
         if not others:
             return first
         return cls(
@@ -222,6 +231,7 @@ class Translator:
             target_language=first.target_language,
             directions=[one for one in first._directions if all(one in other._directions for _, other in others)],
             right_to_left=first._wording.right_to_left,
+            plain_marks=first._wording.plain_marks,
             aligns_as_learned=all(one.aligns_as_learned for one in translators.values()),
         )
 
@@ -309,7 +319,7 @@ class Translator:
 
     def measure(self, text: str) -> int:
         """How many tokens a text is read in, its end left out."""
-        return len(self.tokenizer.encode(normalise(text)))
+        return len(self.tokenizer.encode(self._wording.read(text)))
 
     @property
     def beam(self) -> int:
@@ -346,7 +356,7 @@ class Translator:
         # Of one source, several translations may be asked about.
         encoded = {text: self._wording.source(text) for text in dict.fromkeys(sources)}
         asked = [
-            Asked(number, encoded[source], target=self._wording.target(target))
+            Asked(number, encoded[source], target=self._wording.target(target), style=self._wording.style(target))
             for number, (source, target) in enumerate(zip(sources, targets, strict=True))
             if encoded[source]
         ]
@@ -401,13 +411,14 @@ class Translator:
             for best in some
         ]
         # A word may be cut in several ways: the first of them is the likeliest.
-        by_word = {first_word(one.text[len(self.tokenizer.decode(begun)) :]): one for one in reversed(found)}
+        given = len(self._wording.written(begun, first.style))
+        by_word = {first_word(one.text[given:]): one for one in reversed(found)}
         return [one for one in found if one in by_word.values()][:count]
 
     def _grow(self, asked: Asked, controls: Controls) -> Generator[str, None, Translation]:
         if not asked.source:
             return _EMPTY
-        text = GrowingText(self.tokenizer)
+        text = GrowingText(self.tokenizer, asked.style)
         searcher = self._searcher(beam=1)
         beam, tokens = searcher.grow(asked, controls)
         for token in tokens:

@@ -12,8 +12,10 @@ from qkv.errors import ConfigError
 from qkv.search.hypothesis import Hypothesis, Limits
 from qkv.search.rules import AtLeast, NoRepeats, Prefix, Rule, together
 from qkv.text.alignment import word_scores
-from qkv.text.cleaning import normalise, says_nothing
+from qkv.text.cleaning import normalise, plainly, says_nothing
 from qkv.text.subwords import Tokenizer
+from qkv.text.typography import Style, is_typeset
+from qkv.text.words import Span
 from qkv.translate.aligning import aligned, looked_for_each
 from qkv.translate.asked import Asked
 from qkv.translate.options import Controls, Terms
@@ -39,6 +41,10 @@ class Wording:
     """The most tokens of a text that the model has learned from, its tags and its end included."""
     tags: tuple[int, ...] = ()
     """What is put before every source: the language that is asked for, and what kind of text it is."""
+    plain_marks: bool = False
+    """Whether it reads and writes plain quotation marks and apostrophes alone; those of a text follow its source."""
+    language: str | None = None
+    """The one it writes."""
 
     @property
     def longest_source(self) -> int:
@@ -50,9 +56,13 @@ class Wording:
         """The same of a text of which nothing will be left out."""
         return min(self.longest, self.learned) - len(self.tags)
 
+    def read(self, text: str) -> str:
+        """A text as the model knows it."""
+        return plainly(text) if self.plain_marks else normalise(text)
+
     def source(self, text: str) -> list[int]:
         """The ids of a source and its end; none of a text that says nothing."""
-        text = normalise(text)
+        text = self.read(text)
         ids = [] if says_nothing(text) else self.tokenizer.encode(text)
         if len(ids) >= self.longest_source:
             self.warn(
@@ -64,7 +74,7 @@ class Wording:
 
     def target(self, text: str) -> tuple[int, ...]:
         """The ids of a translation, in the order that they are written in."""
-        text = normalise(text)
+        text = self.read(text)
         ids = self.tokenizer.encode(text)
         if len(ids) >= self.longest:
             self.warn(
@@ -81,13 +91,20 @@ class Wording:
                 "this run writes the last word first, so its translations can neither be begun for it nor held to terms"
             )
         if prefix:
-            begins.append(Prefix(tuple(self.tokenizer.encode(normalise(prefix)))))
+            begins.append(Prefix(tuple(self.tokenizer.encode(self.read(prefix)))))
         return Asked(
             number,
             self.source(text),
             self._with_controls(begins, controls),
             self._with_controls([*begins, self._encoder.rule(terms, prefix)], controls) if terms else None,
+            style=self.style(text, prefix, spared=terms.given if terms else ()),
         )
+
+    def style(self, *texts: str, spared: tuple[str, ...] = ()) -> Style | None:
+        """How marks are written in a translation of these, where the model writes but plain ones."""
+        if not self.plain_marks:
+            return None
+        return Style(any(map(is_typeset, texts)), self.language, spared)
 
     def _with_controls(self, rules: Sequence[Rule], controls: Controls) -> Rule | None:
         rules = [*rules]
@@ -107,20 +124,32 @@ class Wording:
         tokenizer = self.tokenizer
         return Limits(begin=tokenizer.begin, end=tokenizer.end, longest=longest, forbidden=tokenizer.marks)
 
-    def aligned(self, source: Sequence[int], found: Hypothesis, *, looks_when_read: bool) -> Translation:
+    def written(self, ids: Sequence[int], style: Style | None) -> str:
+        """The text of ids that are in its order."""
+        text = self.tokenizer.decode(ids)
+        return text if style is None else style.write(text).text
+
+    def aligned(self, asked: Asked, found: Hypothesis, *, looks_when_read: bool) -> Translation:
         """The translation with the words of its source that its words came from."""
         looked_TK = looked_for_each(found, looks_when_read=looks_when_read)
         ids, looked_TK = self._turned(found.ids), looked_TK[::-1] if self.right_to_left else looked_TK
-        alignment = aligned(self.tokenizer, source, ids, looked_TK)
-        told = self.translation(found)
-        scores = word_scores(self.tokenizer.spans(ids), told.token_scores[: len(ids)], alignment.target)
+        spans = self._spans(ids, asked.style)
+        told = self.translation(asked, found)
+        alignment = aligned(self.tokenizer, asked.source, told.text, spans, looked_TK)
+        scores = word_scores(spans, told.token_scores[: len(ids)], alignment.target)
         return dataclasses.replace(told, alignment=alignment, word_scores=scores)
 
-    def translation(self, found: Hypothesis) -> Translation:
+    def _spans(self, ids: Sequence[int], style: Style | None) -> list[Span]:
+        """Where in their text the characters of each id are."""
+        spans = self.tokenizer.spans(ids)
+        return spans if style is None else [*map(style.write(self.tokenizer.decode(ids)).moved, spans)]
+
+    def translation(self, asked: Asked, found: Hypothesis) -> Translation:
+        """What was found, as text."""
         ids = self._turned(found.ids)
         scores = [*self._turned(found.token_scores[: len(ids)]), *found.token_scores[len(ids) :]]
         return Translation(
-            self.tokenizer.decode(ids),
+            self.written(ids, asked.style),
             found.score,
             found.complete,
             tokens=tuple(self.tokenizer.piece(token) for token in [*ids, *[self.tokenizer.end] * found.complete]),

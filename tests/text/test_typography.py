@@ -1,0 +1,100 @@
+"""Marks are made plain or printed, and everything else of a text stays where it was."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qkv.text.typography import Style, is_printed, marks, mixture, plain, settled
+from qkv.text.words import Span, words
+
+TEXTS = st.text(alphabet="ab7 ,.-(\u00a0'\"’‘‚“”„«»‹›")
+LANGUAGES = st.sampled_from(["de", "fr", "en", "pl", "xx", None])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It’s the ‘best’.", "It's the 'best'."),
+        ("He said “no”.", 'He said "no".'),
+        ("Er sagte „nein“ und »ja« dazu.", 'Er sagte "nein" und "ja" dazu.'),
+        ("Il dit « non », l’autre « oui ».", 'Il dit "non", l\'autre "oui".'),
+        ("Il dit «\u00a0non\u00a0» !", 'Il dit "non" !'),
+        ("5' 3\" is plain", "5' 3\" is plain"),
+        ("", ""),
+    ],
+)
+def test_plain_text_has_a_typewriters_marks(text: str, expected: str) -> None:
+    assert plain(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("en", '"It\'s mine", he said.', "“It’s mine”, he said."),
+        ("de", 'Er sagte: "Nein", und ("ja").', "Er sagte: „Nein“, und („ja“)."),
+        ("de-AT", '"Nein"', "„Nein“"),
+        ("fr", '"L\'ami", dit-il.', "«\u00a0L’ami\u00a0», dit-il."),
+        ("es", '"No"', "«No»"),
+        (None, '"No"', "“No”"),
+        # What is printed already comes out as the language prints it.
+        ("de", "Er sagte “nein”, « ja ».", "Er sagte „nein“, „ja“."),
+        # Of single quotation marks the second looks like an apostrophe: neither is touched.
+        ("en", "the 'best' of John's", "the 'best' of John’s"),
+        ("en", "\"'No', it's said\"", "“'No', it’s said”"),
+        ("en", "5' tall", "5' tall"),
+        ("en", '("("', "(“(“"),
+    ],
+)
+def test_a_printed_style_has_the_marks_of_its_language(language: str | None, text: str, expected: str) -> None:
+    assert Style(printed=True, language=language).write(text).text == expected
+
+
+def test_what_is_spared_stays_as_it_is() -> None:
+    spared = ('print("it\'s")', "l’État")
+    assert Style(printed=True, language="de", spared=spared).write('"Ruf print("it\'s") auf", sagt\'s').text == (
+        '„Ruf print("it\'s") auf“, sagt’s'
+    )
+    assert Style(printed=False, spared=spared).write("C’est l’État").text == "C'est l’État"
+
+
+@given(text=TEXTS)
+def test_plain_text_is_not_printed_and_has_the_same_words(text: str) -> None:
+    assert not is_printed(plain(text))
+    assert plain(plain(text)) == plain(text)
+    assert len(words(plain(text))) == len(words(text))
+
+
+@given(text=TEXTS, printed=st.booleans(), language=LANGUAGES)
+def test_every_word_is_where_its_place_says(text: str, printed: bool, language: str | None) -> None:
+    edited = Style(printed, language).write(text)
+    assert len(edited.places) == len(text) + 1
+    assert (edited.places[0], edited.places[-1]) == (0, len(edited.text))
+    assert sorted(edited.places) == [*edited.places]
+    for before, after in zip(words(text), words(edited.text), strict=True):
+        moved = edited.moved(before)
+        assert moved.start <= after.start and after.end <= moved.end
+        if text[before.start].isalnum():
+            assert edited.text[moved.start : moved.end] == text[before.start : before.end]
+
+
+@given(text=TEXTS, more=TEXTS, printed=st.booleans(), language=LANGUAGES)
+def test_what_is_settled_stays_whatever_comes(text: str, more: str, printed: bool, language: str | None) -> None:
+    style = Style(printed, language)
+    assert style.write(text + more).text.startswith(settled(style.write(text).text))
+
+
+def test_an_empty_part_of_a_text_stays_empty() -> None:
+    edited = Style(printed=True, language="fr").write('a "b"')
+    assert edited.moved(Span(2, 2)) == Span(2, 2)
+    assert edited.moved(Span(5, 5)) == Span(len(edited.text), len(edited.text))
+
+
+def test_a_mixture_is_told_only_where_both_kinds_are_frequent() -> None:
+    found = marks("it's l’ami " * 100 + '"a" ' * 100 + "“b” ")
+    assert found == {"'": 100, "’": 100, '"': 200, "“”": 2}
+    assert mixture(found) == ["' (50 %) and ’ (50 %)"]
+    assert mixture({"'": 49, "’": 49}) == []
+    assert mixture({"'": 10_000, "’": 500}) == []
+    assert mixture({'"': 900, "“”": 100}) == ['" (90 %) and “” (10 %)']
