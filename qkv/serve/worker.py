@@ -81,7 +81,9 @@ class Worker:
 
     def _begin(self, number: int, order: Order) -> None:
         assert order.source is not None, "whoever sends an order has found out"
-        steps = self._models.steps(language(order.source), language(order.target))
+        steps = tuple(
+            one.beside(order.texts) for one in self._models.steps(language(order.source), language(order.target))
+        )
         abandoned = partial(self._is_abandoned, number)
         if order.streamed:
             self._streaming.submit(self._grow, number, order, steps)

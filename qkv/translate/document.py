@@ -157,7 +157,7 @@ def translate_documents(
     parted = [part(translator, text, language=language, markup=markup) for text in texts]
     sentences = [sentence for one in parted for sentence in one.sentences]
     translations = iter(
-        translator.translate(
+        translator.beside([one.tagged.plain for one in parted]).translate(
             sentences,
             align=any(one.aligned for one in parted),
             terms=None if terms is None else [terms(sentence) for sentence in sentences],

@@ -24,6 +24,10 @@ class Relay:
         self.target_language = second.target_language
         self.through = first.target_language
 
+    def beside(self, texts: Sequence[str]) -> Relay:
+        """As `Translator.beside`."""
+        return Relay(self._first.beside(texts), self._second.beside(texts))
+
     @property
     def at_once(self) -> int:
         """As `Translator.at_once`."""

@@ -7,6 +7,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from qkv.text.cleaning import normalise
 from qkv.text.growing import GrowingText
 from qkv.text.languages import Direction
 from qkv.text.subwords import Tokenizer
+from qkv.text.typography import is_typeset
 from qkv.text.words import first_word
 from qkv.translate.asked import Asked
 from qkv.translate.checks import require_as_many, require_device, require_float32, require_possible, require_texts
@@ -185,9 +187,26 @@ class Translator:
         tags: tuple[int, ...] = (self.tokenizer.tag(str(target)),) if len(self._directions) > 1 else ()
         if domain is not None:
             tags += (self.tokenizer.domain(domain),)
-        one = copy.copy(self)
+        one = self._with_wording(tags=tags, language=target)
         one.source_language, one.target_language = source, target
-        one._wording = dataclasses.replace(self._wording, tags=tags, language=target)
+        return one
+
+    def beside(self, texts: Sequence[str]) -> Translator:
+        """The translator of parts of these texts, which belong together: if one is typeset, they all are.
+
+        It matters where a model writes plain quotation marks and apostrophes alone (`data.typography`).
+        """
+        return self._typeset if self._wording.plain_marks and any(map(is_typeset, texts)) else self
+
+    @cached_property
+    def _typeset(self) -> Translator:
+        # Kept, so that whoever collects texts for the same translator knows it again.
+        return self._with_wording(typeset=True)
+
+    def _with_wording(self, **changes: Any) -> Translator:
+        one = copy.copy(self)
+        one._wording = dataclasses.replace(self._wording, **changes)
+        one.__dict__.pop("_typeset", None)
         return one
 
     def in_every_direction(self) -> Translator:
@@ -195,7 +214,7 @@ class Translator:
 
         It has no experience of them; that is for finding out whether it needs any.
         """
-        one = copy.copy(self)
+        one = self._with_wording()
         one._directions = every(self._directions)
         return one
 

@@ -45,6 +45,8 @@ class Wording:
     """Whether it reads and writes plain quotation marks and apostrophes alone; those of a text follow its source."""
     language: str | None = None
     """The one it writes."""
+    typeset: bool = False
+    """Whether marks are printed whatever a text is like; that needs `plain_marks`."""
 
     @property
     def longest_source(self) -> int:
@@ -104,7 +106,7 @@ class Wording:
         """How marks are written in a translation of these, where the model writes but plain ones."""
         if not self.plain_marks:
             return None
-        return Style(any(map(is_typeset, texts)), self.language, spared)
+        return Style(self.typeset or any(map(is_typeset, texts)), self.language, spared)
 
     def _with_controls(self, rules: Sequence[Rule], controls: Controls) -> Rule | None:
         rules = [*rules]

@@ -13,6 +13,7 @@ from qkv.engines.load import load_run
 from qkv.errors import ConfigError
 from qkv.search.hypothesis import Hypothesis
 from qkv.text.subwords import Tokenizer
+from qkv.translate import translate_document
 from qkv.translate.options import Controls, Terms
 from qkv.translate.translation import Translation
 from qkv.translate.wording import Wording
@@ -107,6 +108,21 @@ def test_what_goes_on_behind_a_prefix_is_told_apart_by_words(translators: tuple[
     found = typed.continuations("“basa” kodu", '"kodu" ', count=3)
     assert len({one.text for one in found}) == len(found) == 3
     assert all(one.text.startswith("“kodu” ") for one in found)
+
+
+def test_texts_that_belong_together_are_printed_if_one_is_typeset(translators: tuple[Translator, Translator]) -> None:
+    kept, typed = translators
+    for texts, printed in ((["basa's", "kodu"], False), (["basa’s", "kodu"], True)):
+        assert (
+            typed.beside(texts)
+            .translate(["kodu"], prefixes=["basa's"])[0]
+            .text.startswith("basa’s" if printed else "basa's")
+        )
+        document = translate_document(typed, "\n".join(texts), prefixes=["basa's", "basa's"])
+        assert document.text.count("basa’s" if printed else "basa's") == 2
+    assert typed.beside(["’"]) is typed.beside(["’"]) is not typed
+    assert kept.beside(["’"]) is kept
+    assert typed.between(None, None).beside(["’"]) is not typed.beside(["’"])
 
 
 def test_models_that_read_otherwise_do_not_translate_together(translators: tuple[Translator, Translator]) -> None:
