@@ -101,6 +101,15 @@ def test_what_is_kept_takes_nothing_of_the_sentence_away(
         assert word in found.text, found.text
 
 
+@pytest.mark.parametrize("target", ["fr", "de"])
+def test_marks_are_printed_where_the_source_has_printed_ones(catalogue: Catalogue, target: str) -> None:
+    texts = ["\"The school isn't open,\" said the king's friend.", "“The school isn’t open,” said the king’s friend."]
+    plain, printed = (one.text for one in catalogue.translator("en", target).translate(texts))
+    expected = {"fr": ("\u00ab\u00a0", "\u00a0\u00bb", "’"), "de": ("„", "“")}[target]
+    assert '"' in plain and not any(mark in plain for mark in "’‘“”„«»"), plain
+    assert all(mark in printed for mark in expected) and not any(mark in printed for mark in "'\""), printed
+
+
 def test_tags_around_sentences_stay_around_them(catalogue: Catalogue) -> None:
     text = "<p><b>The first sentence is bold.</b> The second one is not. <i>Here it is done.</i></p>"
     found = translate_document(catalogue.translator("en", "fr"), text, tags=True)
