@@ -20,6 +20,7 @@ def add_export(commands: Commands[Any]) -> None:
         epilog="examples:\n"
         "  qkv export run/ --output model/\n"
         "  qkv export run/ --output model/ --precision float32 --no-shortlist     computes as the run does\n"
+        "  qkv export run/ --output model/ --plain-marks                          it mixed ’ with ' and “ with \"\n"
         "  qkv translate model/ < in.en > out.fr",
     )
     parser.add_argument("directory", type=Path, metavar="RUN", help="a run directory")
@@ -34,6 +35,11 @@ def add_export(commands: Commands[Any]) -> None:
         help="look at the whole vocabulary, not at what the words of a sentence can need",
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="the data it learned from (default: where that was)")
+    parser.add_argument(
+        "--plain-marks",
+        action="store_true",
+        help="make the quotation marks and apostrophes that it reads and writes one kind, where its text had two",
+    )
     parser.set_defaults(run=_export)
 
 
@@ -43,7 +49,12 @@ def _export(options: argparse.Namespace) -> None:
     from qkv.export import export
 
     export(
-        options.directory, options.output, precision=options.precision, shortlist=options.shortlist, data=options.data
+        options.directory,
+        options.output,
+        precision=options.precision,
+        shortlist=options.shortlist,
+        data=options.data,
+        plain_marks=options.plain_marks,
     )
     print(options.output)  # noqa: T201 - what was made, for whoever goes on with it
 

@@ -45,13 +45,26 @@ _BESIDE_WEIGHTS = 1 << 22
 """Bytes of an exported model that are no weights, about."""
 
 
-def export(run: Path, output: Path, *, precision: str, shortlist: bool = True, data: Path | None = None) -> None:
-    """Writes the model of a run, in numbers of this precision; a shortlist is learned from the data it learned from."""
+def export(
+    run: Path,
+    output: Path,
+    *,
+    precision: str,
+    shortlist: bool = True,
+    data: Path | None = None,
+    plain_marks: bool = False,
+) -> None:
+    """Writes the model of a run, in numbers of this precision; a shortlist is learned from the data it learned from.
+
+    With `plain_marks` it translates as if its text had been prepared with `data.typography=plain`.
+    """
     if precision not in PRECISIONS:
         raise ConfigError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")
     if output.exists() and not is_exported(output) and (not output.is_dir() or any(output.iterdir())):
         raise ConfigError(f"{output} exists and is no exported model; choose another directory or remove it")
     loaded = read_run(run)
+    if plain_marks:
+        loaded = loaded._replace(config=loaded.config.with_changes(data={"typography": "plain"}))
     prepared = _prepared(run, data, loaded.tokenizer) if shortlist or data is not None else None
     expected = None
     if prepared is not None:

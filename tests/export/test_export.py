@@ -81,6 +81,17 @@ def test_the_command_exports_what_the_other_commands_take(command: Command, toy_
     assert "BLEU" in command("evaluate", output, "--test", pairs, "--language", "en").out.decode()
 
 
+@pytest.mark.parametrize(("options", "begins"), [([], "‚basa"), (["--plain-marks"], "'basa")])
+def test_marks_are_plain_where_that_is_asked_for(
+    command: Command, toy_run: Path, tmp_path: Path, options: list[str], begins: str
+) -> None:
+    output = tmp_path / "model"
+    assert command("export", toy_run, "--output", output, "--no-shortlist", *options).code == 0
+    # A mark that is printed, but does not tell that its text is typeset.
+    (line,) = command("translate", output, "--prefix", "‚basa", given=b"kodu\n").lines
+    assert line.startswith(begins)
+
+
 def test_an_export_takes_the_place_of_another_and_of_nothing_else(toy_run: Path, tmp_path: Path) -> None:
     export(toy_run, tmp_path / "model", precision="int8", shortlist=False)
     before = (tmp_path / "model" / "step.onnx").stat().st_size
