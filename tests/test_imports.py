@@ -60,8 +60,8 @@ MAY_IMPORT = {
     "qkv.plot": "errors",
     "qkv.files": "errors text.protect text.tags",
     "qkv.serve": (
-        "qkv errors pages progress storage text.cleaning text.glossary text.languages text.sentences text.words "
-        "translate files"
+        "qkv errors pages progress storage text.cleaning text.glossary text.languages text.sentences text.typography "
+        "text.words translate files"
     ),
     "qkv.watching": "errors pages progress checkpoint prepare inspecting translate plot",
     "qkv.commands": (

@@ -179,7 +179,7 @@ def test_a_corpus_that_mixes_marks_is_told_to(tmp_path: Path) -> None:
     file = write_tsv(tmp_path / "all.tsv", with_marks(200))
     prepared = prepare([file], tmp_path / "out", CONFIG)
     assert prepared.report["notes"] == [
-        "the target side has ' (50 %) and ’ (50 %), and \" (50 %) and “” (50 %) for the same thing, and what learns "
+        "the target side has ' (50 %) and ’ (50 %), and \" (50 %) and „ “ « (50 %) for the same thing, and what learns "
         "from it mixes them; --set data.typography=plain makes them one"
     ]
     assert any("« ba »" in target for _, target in texts(prepared, "train"))

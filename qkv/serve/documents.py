@@ -21,6 +21,7 @@ from qkv.serve.desk import Desk
 from qkv.serve.orders import Answer, Order, size
 from qkv.serve.refusals import Reason, Refusal
 from qkv.serve.telling import LOG
+from qkv.text.typography import is_typeset
 
 _MOST_WAITING = 16
 _KEPT_SECONDS = 3600.0
@@ -184,8 +185,9 @@ class Documents:
         async def translated(texts: list[str]) -> AsyncIterator[list[str]]:
             source = sent.source or await self._desk.source("\n".join(texts)[:_DETECTED], target)
             count.all_characters += sum(map(len, texts))
+            typeset = any(map(is_typeset, texts))
             for some in self._helpings(texts):
-                order = Order(some, source, target, "marks", glossary=sent.glossary)
+                order = Order(some, source, target, "marks", glossary=sent.glossary, typeset=typeset)
                 yield [one.text for one in await _patiently(translate, order)]
                 count.characters += sum(map(len, some))
 

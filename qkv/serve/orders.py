@@ -22,6 +22,8 @@ class Order:
     untouched: tuple[str, ...] = ()
     """Names of tags whose content stays as it is."""
     cuts: Cuts = USUAL_CUTS
+    typeset: bool = False
+    """Whether the texts are parts of something that is typeset; else they tell themselves."""
     streamed: bool = False
     """Whether the one text is wanted as it grows, rather than the best that can be found."""
     explained: bool = False

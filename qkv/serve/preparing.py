@@ -13,7 +13,7 @@ from qkv.serve.models import Steps
 from qkv.serve.orders import Order
 from qkv.serve.room import How
 from qkv.text.glossary import Entry, Glossary
-from qkv.translate import COMMONLY_KEPT, Parted, Terms, Translation, linked_through, part, terms_of
+from qkv.translate import COMMONLY_KEPT, Parted, Terms, Translation, are_typeset, linked_through, part, terms_of
 
 _Terms = list[Terms | None]
 _GLOSSARIES = 4
@@ -34,6 +34,8 @@ class Prepared(NamedTuple):
     parted: list[Parted]
     sentences: list[str]
     steps: list[Step]
+    translators: Steps
+    """Who takes each of the steps."""
     order: Order
 
     def told(self, found: Sequence[Translation]) -> dict[str, Any]:
@@ -72,7 +74,13 @@ def prepare(order: Order, translators: Steps, *, beam: int, abandoned: Callable[
     on_the_way = [Step(How(beam or one.beam, 0, align), _terms(sentences, None, abandoned)) for one in translators[:-1]]
     # A beam finds no more than it is wide.
     how = How(max(beam or last.beam, order.alternatives + 1), order.alternatives, align)
-    return Prepared(parted, sentences, [*on_the_way, Step(how, _terms(sentences, glossary, abandoned))], order)
+    steps = [*on_the_way, Step(how, _terms(sentences, glossary, abandoned))]
+    return Prepared(parted, sentences, steps, in_style_of(order, parted, translators), order)
+
+
+def in_style_of(order: Order, parted: Sequence[Parted], translators: Steps) -> Steps:
+    """The translators for what is ordered, which is typeset or not as a whole."""
+    return tuple(one.typeset for one in translators) if order.typeset or are_typeset(parted) else translators
 
 
 def continued(order: Order, translators: Steps, *, abandoned: Callable[[], bool]) -> dict[str, Any]:
@@ -80,8 +88,8 @@ def continued(order: Order, translators: Steps, *, abandoned: Callable[[], bool]
 
     Whatever is abandoned on the way has no wordings.
     """
-    *on_the_way, last = translators
     parted = part(translators[0], order.texts[0], language=order.source)
+    *on_the_way, last = in_style_of(order, [parted], translators)
     if len(parted.sentences) > 1:
         raise ConfigError("a prefix is that of one sentence, and this text has several")
     wordings = []

@@ -18,7 +18,7 @@ from qkv.serve.inspecting import inspected
 from qkv.serve.line import Line, own_line
 from qkv.serve.models import Models, Steps, load
 from qkv.serve.orders import Order, from_message, size
-from qkv.serve.preparing import Prepared, continued, linked, prepare
+from qkv.serve.preparing import Prepared, continued, in_style_of, linked, prepare
 from qkv.serve.room import Job, Room
 from qkv.serve.settings import Settings
 from qkv.serve.telling import LOG, begin_telling
@@ -81,9 +81,7 @@ class Worker:
 
     def _begin(self, number: int, order: Order) -> None:
         assert order.source is not None, "whoever sends an order has found out"
-        steps = tuple(
-            one.beside(order.texts) for one in self._models.steps(language(order.source), language(order.target))
-        )
+        steps = self._models.steps(language(order.source), language(order.target))
         abandoned = partial(self._is_abandoned, number)
         if order.streamed:
             self._streaming.submit(self._grow, number, order, steps)
@@ -98,7 +96,7 @@ class Worker:
         assert order.batched
         prepared = prepare(order, steps, beam=self._settings.beam, abandoned=abandoned)
         if prepared.sentences:
-            self._step(number, prepared, steps, prepared.sentences)
+            self._step(number, prepared, prepared.translators, prepared.sentences)
         else:
             self._settle(number, prepared, [])
 
@@ -158,6 +156,7 @@ class Worker:
     def _grow(self, number: int, order: Order, steps: Steps) -> None:
         try:
             parted = part(steps[0], order.texts[0], language=order.source)
+            steps = in_style_of(order, [parted], steps)
             for gap, sentence in zip(parted.pieces.gaps, (*parted.sentences, ""), strict=True):
                 for more in itertools.chain([gap], self._growing(number, sentence, steps)):
                     if self._is_abandoned(number):

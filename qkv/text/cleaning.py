@@ -123,9 +123,10 @@ def clean(raw: RawPair, data: DataConfig, rules: Mapping[str, PairRule]) -> Mend
             return Fault(name, None)
     if raw.further is None and pair == (source, target):
         return Mended(pair)
+    made_plain = data.typography == "plain"
     repairs = [
-        *_repairs(source, "source", made_plain=read is plainly),
-        *_repairs(target, "target", made_plain=read is plainly),
+        *_repairs(source, "source", made_plain=made_plain),
+        *_repairs(target, "target", made_plain=made_plain),
     ]
     if raw.further is not None:
         repairs.append(Repair("more columns", None, raw.further))

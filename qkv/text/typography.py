@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,18 +16,21 @@ from qkv.text.words import Span
 
 _SINGLE = "’‘‛‚‹›"
 _DOUBLE = "“”„‟«»"
+_MARKS = "'\"" + _SINGLE + _DOUBLE
 _PRINTED = re.compile(f"[{_SINGLE}{_DOUBLE}]")
 # „…“ and « … » are what German and French have in any text; these are in none that was merely typed.
-_TYPESET = re.compile("[’‘‛”‟]")
+_TYPESET = re.compile("[’”]")
 # In French a space belongs to the mark; where » opens and « closes, as in German they may, it parts two words.
 _PRINTED_OR_ITS_SPACE = re.compile(
     rf"(?<![\w.!?,;:][«‹])(?<=[«‹])\s|\s(?=[»›](?!\w))|(?P<single>[{_SINGLE}])|(?P<double>[{_DOUBLE}])"
 )
 _PLAINLY = {"single": "'", "double": '"', None: ""}
 _PLAIN = re.compile("['\"]")
-_MARKS = "'\"" + _SINGLE + _DOUBLE
-# Right behind one of these a quotation begins.
-_OPENERS = " \t\n\u00a0([{<-–—/="
+# Behind one of these, or a space, a quotation may begin; before one of the others none does.
+_BEFORE_OPENING = "([–—*_~|#>¿¡:,;…"
+_NOT_OPENED_BEFORE = '.,;:!?)]}"'
+_IN_CODE = re.compile(r"^[^`]*(?:`[^`]*`[^`]*)*`[^`]*$|<[A-Za-z/!][^<>]*$|\{[^{}]*$|\w\($")
+"""How a text ends where what follows is code: between backticks, inside a tag or braces, or where a call begins."""
 
 _MIXED_SHARE, _MIXED_OFTEN = 0.05, 50
 """From which share and count of the rarer kind on a corpus is told to have two."""
@@ -42,10 +45,11 @@ class Quotes(NamedTuple):
 
 _ELSEWHERE = Quotes("“", "”")
 _QUOTES: Mapping[str, Quotes] = {
-    **dict.fromkeys(("de", "cs", "sk", "sl", "hr", "bg", "is", "lt", "et", "mk"), Quotes("„", "“")),
-    **dict.fromkeys(("pl", "hu", "ro"), Quotes("„", "”")),
+    **dict.fromkeys(("de", "cs", "sk", "sl", "hr", "sr", "bg", "is", "lt", "et", "mk"), Quotes("„", "“")),
+    **dict.fromkeys(("pl", "hu", "ro", "bs"), Quotes("„", "”")),
     **dict.fromkeys(("fi", "sv"), Quotes("”", "”")),
-    **dict.fromkeys(("es", "it", "ca", "el", "no", "nb", "nn", "ru", "uk", "be"), Quotes("«", "»")),
+    **dict.fromkeys(("es", "it", "ca", "el", "no", "nb", "nn", "ru", "uk", "be", "hy", "fa"), Quotes("«", "»")),
+    **dict.fromkeys(("de_CH", "pt_PT"), Quotes("«", "»")),
     "fr": Quotes("«\u00a0", "\u00a0»"),
 }
 """How a language prints a quotation; those of the others are as in English."""
@@ -75,7 +79,7 @@ def is_printed(text: str) -> bool:
 
 
 def is_typeset(text: str) -> bool:
-    """Whether a text has marks that come of typesetting alone: ’ and ”, as nobody types them."""
+    """Whether a text has marks that nobody types: ’ or ”."""
     return _TYPESET.search(text) is not None
 
 
@@ -85,17 +89,17 @@ def plain(text: str) -> str:
 
 
 def marks(text: str) -> Counter[str]:
-    """How often a text has apostrophes and quotation marks of each kind: `'`, `’`, `"` and `“”`."""
+    """How often a text has apostrophes and quotation marks of each kind: `'`, `’`, `"` and `„ “ «`."""
     found = Counter(re.findall(r"(?<=\w)['’](?=\w)", text))
     found['"'] = text.count('"')
-    found["“”"] = sum(map(text.count, _DOUBLE))
+    found["„ “ «"] = sum(map(text.count, _DOUBLE))
     return found
 
 
 def mixture(found: Mapping[str, int]) -> list[str]:
     """What a text has two kinds of, so often that a model would learn to mix them: `' (62 %) and ’ (38 %)`."""
     told = []
-    for kinds in (("'", "’"), ('"', "“”")):
+    for kinds in (("'", "’"), ('"', "„ “ «")):
         counts = [found.get(kind, 0) for kind in kinds]
         if min(counts) >= max(_MIXED_OFTEN, _MIXED_SHARE * sum(counts)):
             shares = [f"{kind} ({100 * count / sum(counts):.0f} %)" for kind, count in zip(kinds, counts, strict=True)]
@@ -108,6 +112,15 @@ def settled(text: str) -> str:
     return text.rstrip(_MARKS + " \u00a0")
 
 
+def spellings(text: str) -> list[str]:
+    """All ways in which the marks of a text may be written."""
+    base = plain(text)
+    quoted = [base, *(base.replace('"', mark) for mark in _DOUBLE)]
+    quoted += [Style(printed=True, language=language).write(base).text for language in ("en", "fr", *_QUOTES)]
+    quoted += [one.replace("\u00a0", " ") for one in quoted]
+    return [*dict.fromkeys(one.replace(mark, other) for one in (text, *quoted) for mark, other in ("'’", "’'", "  "))]
+
+
 @dataclass(frozen=True)
 class Style:
     """How the marks of a text are written: printed as its language does, or plain."""
@@ -116,23 +129,41 @@ class Style:
     language: str | None = None
     spared: tuple[str, ...] = ()
     """What stays as it is, wherever it stands."""
+    begun: str = ""
+    """What a text begins with: it stays as it is given here."""
 
     def write(self, text: str) -> Edited:
         """The text in this style."""
-        plainer = _edited(text, self._allowed(text, _plainly(text)))
-        if not self.printed:
-            return plainer
-        # A mark is told by what stands around it, so that all are plain first.
-        printed = _edited(plainer.text, self._allowed(plainer.text, _in_print(plainer.text, self._quotes)))
-        return Edited(printed.text, [printed.places[place] for place in plainer.places])
+        typed = _edited(text, self._allowed(text, _plainly(text)))
+        edits = [*_in_print(typed.text, self._quotes, self._places_spared(typed.text))] if self.printed else []
+        written = self._as_begun(typed.text, edits)
+        return Edited(written.text, [written.places[place] for place in typed.places])
+
+    def _as_begun(self, text: str, edits: Sequence[_Edit]) -> Edited:
+        """The edits made, but for what the text begins with, if it does."""
+        begun = _edited(self.begun, _plainly(self.begun))
+        length = min(len(begun.text), len(text))
+        if text[:length] != begun.text[:length]:
+            length = 0
+        # Of two places that became one, the later: the space of « belongs to it.
+        given = {place: number for number, place in enumerate(begun.places)}
+        behind = _edited(text, [edit for edit in edits if edit.place >= length])
+        shift = given[length] - length
+        places = [given[place] if place < length else behind.places[place] + shift for place in range(len(text) + 1)]
+        return Edited(self.begun[: given[length]] + behind.text[length:], places)
 
     @property
     def _quotes(self) -> Quotes:
-        return _QUOTES.get((self.language or "").partition("-")[0].lower(), _ELSEWHERE)
+        code = self.language or ""
+        return _QUOTES.get(code) or _QUOTES.get(code.partition("_")[0], _ELSEWHERE)
 
     def _allowed(self, text: str, edits: Iterable[_Edit]) -> Iterator[_Edit]:
-        spared = [match.span() for one in self.spared for match in re.finditer(re.escape(one), text)]
-        return (edit for edit in edits if not any(start <= edit.place < end for start, end in spared))
+        spared = self._places_spared(text)
+        return (edit for edit in edits if edit.place not in spared)
+
+    def _places_spared(self, text: str) -> set[int]:
+        found = (match.span() for one in self.spared for match in re.finditer(re.escape(one), text))
+        return {place for span in found for place in range(*span)}
 
 
 def _plainly(text: str) -> Iterator[_Edit]:
@@ -140,20 +171,27 @@ def _plainly(text: str) -> Iterator[_Edit]:
         yield _Edit(match.start(), _PLAINLY[match.lastgroup])
 
 
-def _in_print(text: str, quotes: Quotes) -> Iterator[_Edit]:
+def _in_print(text: str, quotes: Quotes, spared: Container[int]) -> Iterator[_Edit]:
+    """What is printed in place of the plain marks: quotations that begin as such, their ends, and apostrophes.
+
+    Of what stands behind a mark only the next character counts, so that a text may grow.
+    """
     opened = {"'": False, '"': False}
     for match in _PLAIN.finditer(text):
         place, mark = match.start(), match[0]
         before, behind = text[place - 1 : place], text[place + 1 : place + 2]
-        # Between two marks it is not seen whether one opens or closes, but known.
-        opens = not opened[mark] if before and before in _MARKS else place == 0 or before in _OPENERS
-        if mark == "'" and not opens and before.isalpha() and (behind.isalpha() or not opened[mark]):
+        if place in spared or _IN_CODE.search(text, 0, place):
+            continue
+        if mark == "'" and before.isalpha() and (behind.isalpha() or not opened[mark]):
             yield _Edit(place, "’")
             continue
-        opened[mark] = opens
+        opens = not opened[mark] if before and before in _MARKS else not before or before.isspace()
+        opens |= bool(before) and before in _BEFORE_OPENING
+        opens &= bool(behind) and not behind.isspace() and behind not in _NOT_OPENED_BEFORE
         # Single quotation marks stay plain, both of them: the second looks like an apostrophe.
-        if mark == '"':
+        if mark == '"' and (opens or opened[mark]):
             yield _Edit(place, quotes.opening if opens else quotes.closing)
+        opened[mark] = opens
 
 
 def _edited(text: str, edits: Iterable[_Edit]) -> Edited:

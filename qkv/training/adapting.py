@@ -109,6 +109,11 @@ def require_adaptable(adapt: Path | None, run: RunDirectory | None, config: Conf
     if changed:
         raise ConfigError(f"{before.path} has learned weights that do not fit {changed}; leave that out")
     _require_text(before, learned.text, config.text)
+    if config.data.typography != (typography := learned.data.typography):
+        raise ConfigError(
+            f"{before.path} has learned with data.typography={typography}, and the new text would be read with "
+            f"data.typography={config.data.typography}; prepare it with --set data.typography={typography}"
+        )
     _require_vocabulary(saved.state, vocabulary, before)
 
 

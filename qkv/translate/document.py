@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from qkv.text.placing import put_tags
 from qkv.text.sentences import Ends, Pieces, split
 from qkv.text.tags import BLOCKS, Tagged, take_html_tags, take_tags, write_html
+from qkv.text.typography import is_typeset
 from qkv.text.words import Span, words
 from qkv.translate.options import Terms
 from qkv.translate.translation import Translation
@@ -157,7 +158,7 @@ def translate_documents(
     parted = [part(translator, text, language=language, markup=markup) for text in texts]
     sentences = [sentence for one in parted for sentence in one.sentences]
     translations = iter(
-        translator.beside([one.tagged.plain for one in parted]).translate(
+        (translator.typeset if are_typeset(parted) else translator).translate(
             sentences,
             align=any(one.aligned for one in parted),
             terms=None if terms is None else [terms(sentence) for sentence in sentences],
@@ -170,6 +171,11 @@ def translate_documents(
         own = tuple(itertools.islice(translations, len(one.sentences)))
         documents.append(Document(one.joined(own), one.sentences, own))
     return documents
+
+
+def are_typeset(parted: Sequence[Parted]) -> bool:
+    """Whether texts that belong together are typeset, which they all are if one is."""
+    return any(is_typeset(one.tagged.plain) for one in parted)
 
 
 def _links(

@@ -73,6 +73,11 @@ class Rerank:
         return replace(self, translator=self.translator.between(*ends))
 
 
+def capitalised(text: str) -> str:
+    """As a sentence may begin with it."""
+    return text[:1].upper() + text[1:]
+
+
 @dataclass(frozen=True)
 class Terms:
     """Words that a translation must have, and such as it must not, as whole words."""
@@ -90,8 +95,9 @@ class Terms:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """All that has to appear as it is given."""
-        return (*chain.from_iterable(self.required), *self.once)
+        """All that has to appear as it is given here."""
+        required = [*chain.from_iterable(self.required)]
+        return (*required, *map(capitalised, required), *self.once)
 
     def __post_init__(self) -> None:
         for name, some in (("required", self.required), ("once", self.once), ("forbidden", self.forbidden)):

@@ -24,9 +24,10 @@ class Relay:
         self.target_language = second.target_language
         self.through = first.target_language
 
-    def beside(self, texts: Sequence[str]) -> Relay:
-        """As `Translator.beside`."""
-        return Relay(self._first.beside(texts), self._second.beside(texts))
+    @property
+    def typeset(self) -> Relay:
+        """As `Translator.typeset`."""
+        return Relay(self._first.typeset, self._second.typeset)
 
     @property
     def at_once(self) -> int:
@@ -56,7 +57,8 @@ class Relay:
     ) -> list[Translation]:
         """As `Translator.translate`; a score is that of the second step, and complete is what both steps have ended."""
         between = self._first.translate(texts, align=align)
-        found = self._second.translate([one.text for one in between], align=align, progress=progress, **how)
+        texts_between = [one.text for one in between]
+        found = self._second.translate(texts_between, align=align, originals=texts, progress=progress, **how)
         found = [
             noted_through((self._first, self._second), _cut_with(before, one))
             for before, one in zip(between, found, strict=True)
@@ -66,7 +68,7 @@ class Relay:
     def stream(self, text: str, *, prefix: str = "", controls: Controls | None = None) -> Stream:
         """As `Translator.stream`; the first step is done before anything shows."""
         (before,) = self._first.translate([text])
-        stream = self._second.stream(before.text, prefix=prefix, controls=controls)
+        stream = self._second.stream(before.text, prefix=prefix, controls=controls, original=text)
 
         def parts() -> Generator[str, None, Translation]:
             yield from stream

@@ -13,8 +13,9 @@ from qkv.text.cleaning import normalise
 from qkv.text.glossary import Glossary
 from qkv.text.protect import find
 from qkv.text.subwords import Tokenizer
+from qkv.text.typography import spellings
 from qkv.translate.keeping import Keeping, is_glued
-from qkv.translate.options import Terms
+from qkv.translate.options import Terms, capitalised
 
 KEPT = {
     "placeholders": "placeholder",
@@ -69,7 +70,7 @@ class Encoder:
         wishes = Wishes(
             tuple(tuple(term for text in some for term in self._required(text)) for some in asked.required),
             tuple(map(self._term, asked.once)),
-            tuple(spelled for text in asked.forbidden for spelled in _with_either_apostrophe(normalise(text))),
+            tuple(spelled for text in asked.forbidden for spelled in spellings(normalise(text))),
             ignoring_case=True,
             reader=_keeping(asked, prefix) if asked.kinds else None,
         )
@@ -85,9 +86,8 @@ class Encoder:
 
     def _required(self, text: str) -> Iterator[Term]:
         yield self._term(text)
-        capitalised = text[:1].upper() + text[1:]
-        if capitalised != text:
-            yield self._term(capitalised, first=True)
+        if (begins := capitalised(text)) != text:
+            yield self._term(begins, first=True)
 
     def _term(self, text: str, *, first: bool = False) -> Term:
         text = normalise(text)
@@ -102,10 +102,6 @@ class Encoder:
             for cut in range(1, len(ids)):
                 if self._pieces.text(ids[cut:]) == text.encode():
                     yield tuple(ids[cut:])
-
-
-def _with_either_apostrophe(text: str) -> list[str]:
-    return [*dict.fromkeys([text, text.replace("'", "’"), text.replace("’", "'")])]
 
 
 def _keeping(asked: Terms, prefix: str) -> Keeping:

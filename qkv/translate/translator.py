@@ -27,7 +27,6 @@ from qkv.text.cleaning import normalise
 from qkv.text.growing import GrowingText
 from qkv.text.languages import Direction
 from qkv.text.subwords import Tokenizer
-from qkv.text.typography import is_typeset
 from qkv.text.words import first_word
 from qkv.translate.asked import Asked
 from qkv.translate.checks import require_as_many, require_device, require_float32, require_possible, require_texts
@@ -191,22 +190,18 @@ class Translator:
         one.source_language, one.target_language = source, target
         return one
 
-    def beside(self, texts: Sequence[str]) -> Translator:
-        """The translator of parts of these texts, which belong together: if one is typeset, they all are.
-
-        It matters where a model writes plain quotation marks and apostrophes alone (`data.typography`).
-        """
-        return self._typeset if self._wording.plain_marks and any(map(is_typeset, texts)) else self
-
     @cached_property
-    def _typeset(self) -> Translator:
-        # Kept, so that whoever collects texts for the same translator knows it again.
-        return self._with_wording(typeset=True)
+    def typeset(self) -> Translator:
+        """The same for parts of something typeset: where it would make marks plain (`data.typography`), it prints them.
+
+        It is the same whenever it is asked for: whoever collects texts for a translator knows it again.
+        """
+        return self._with_wording(typeset=True) if self._wording.plain_marks else self
 
     def _with_wording(self, **changes: Any) -> Translator:
         one = copy.copy(self)
         one._wording = dataclasses.replace(self._wording, **changes)
-        one.__dict__.pop("_typeset", None)
+        one.__dict__.pop("typeset", None)
         return one
 
     def in_every_direction(self) -> Translator:
@@ -269,6 +264,7 @@ class Translator:
         terms: Sequence[Terms | None] | None = None,
         controls: Controls | None = None,
         align: bool = False,
+        originals: Sequence[str] | None = None,
         progress: Callable[[int], None] | None = None,
         abandoned: Callable[[int], bool] | None = None,
     ) -> list[Translation]:
@@ -278,8 +274,9 @@ class Translator:
         numbers that depend on the seed and the text alone; `mbr` draws many and takes the one most like the others;
         `rerank` asks a second model about what the beam found; each translation begins with its one of the `prefixes`,
         and keeps to its one of the `terms`, which leaves what keeps to them by itself as it is; `align` tells which
-        words of the source its words came from. `abandoned` is asked before each step of a search whether nobody waits
-        for the text of this number any more: such a text is given up, and comes back empty and not complete.
+        words of the source its words came from. `originals` are what the texts are translations of, if they are: marks
+        follow those. `abandoned` is asked before each step of a search whether nobody waits for the text of this number
+        any more: such a text is given up, and comes back empty and not complete.
         """
         require_texts(texts, "texts")
         if prefixes is not None:
@@ -287,6 +284,8 @@ class Translator:
             require_as_many(len(texts), "texts", len(prefixes), "prefixes")
         if terms is not None:
             require_as_many(len(texts), "texts", len(terms), "terms, or None,")
+        if originals is not None:
+            require_as_many(len(texts), "texts", len(originals), "originals")
         searcher = dataclasses.replace(self._searcher(beam=beam, length_penalty=length_penalty), abandoned=abandoned)
         search = searcher.search
         controls = controls or Controls()
@@ -299,9 +298,11 @@ class Translator:
         asked = [
             one
             for number, text in enumerate(texts)
-            if (one := self._wording.asked(number, text, controls, *_for(number, prefixes, terms))).source
+            if (one := self._wording.asked(number, text, controls, *_for(number, prefixes, terms, originals))).source
         ]
-        count = mbr.samples if mbr is not None else search.beam if rerank is not None else wanted
+        # Two that differ by their marks alone are one where these are made plain.
+        wider = rerank is not None or (self._wording.plain_marks and alternatives > 0)
+        count = mbr.samples if mbr is not None else search.beam if wider and sampling is None else wanted
         found: dict[int, list[Translation]] = {}
         helpings: Iterator[Sequence[Asked]]
         if sampling is None:
@@ -323,6 +324,8 @@ class Translator:
                 some = [by_likeness(group, mbr.likeness) for group in some]
             if rerank is not None:
                 some = reranked([texts[one.number] for one in batch], some, rerank, search.length_penalty)
+            if self._wording.plain_marks and sampling is None:
+                some = [[*{one.text: one for one in reversed(group)}.values()][::-1] for group in some]
             found |= {one.number: group[:wanted] for one, group in zip(batch, some, strict=True)}
             if progress is not None:
                 progress(len(batch))
@@ -375,7 +378,12 @@ class Translator:
         # Of one source, several translations may be asked about.
         encoded = {text: self._wording.source(text) for text in dict.fromkeys(sources)}
         asked = [
-            Asked(number, encoded[source], target=self._wording.target(target), style=self._wording.style(target))
+            Asked(
+                number,
+                encoded[source],
+                target=self._wording.target(target),
+                style=self._wording.style(source, begun=target),
+            )
             for number, (source, target) in enumerate(zip(sources, targets, strict=True))
             if encoded[source]
         ]
@@ -389,13 +397,15 @@ class Translator:
             progress(len(sources) - len(asked))
         return found
 
-    def stream(self, text: str, *, prefix: str = "", controls: Controls | None = None) -> Stream:
-        """The greedy translation as it grows, whole characters at a time."""
+    def stream(
+        self, text: str, *, prefix: str = "", controls: Controls | None = None, original: str | None = None
+    ) -> Stream:
+        """The greedy translation as it grows, whole characters at a time; the original as in `translate`."""
         if self._wording.right_to_left:
             raise ConfigError("this run writes the last word first, so there is nothing to show before all is written")
         require_texts([text, prefix], "texts")
         controls = controls or Controls()
-        return Stream(self._grow(self._wording.asked(0, text, controls, prefix), controls))
+        return Stream(self._grow(self._wording.asked(0, text, controls, prefix, original=original), controls))
 
     def continuations(
         self,
@@ -418,7 +428,7 @@ class Translator:
         searcher = self._searcher()
         if abandoned is not None:
             searcher = dataclasses.replace(searcher, abandoned=lambda _: abandoned())
-        new_word = not prefix or prefix[-1].isspace()
+        new_word = self._wording.ends_a_word(prefix)
         begun = first.rule.tokens if isinstance(first.rule, Prefix) else ()
         asked = [
             dataclasses.replace(first, number=number, rule=Prefix((*begun, token)))
@@ -464,8 +474,17 @@ class Translator:
         )
 
 
-def _for(number: int, prefixes: Sequence[str] | None, terms: Sequence[Terms | None] | None) -> tuple[str, Terms | None]:
-    return prefixes[number] if prefixes else "", terms[number] if terms else None
+def _for(
+    number: int,
+    prefixes: Sequence[str] | None,
+    terms: Sequence[Terms | None] | None,
+    originals: Sequence[str] | None,
+) -> tuple[str, Terms | None, str | None]:
+    return (
+        prefixes[number] if prefixes else "",
+        terms[number] if terms else None,
+        originals[number] if originals else None,
+    )
 
 
 def _with_alternatives(ranked: list[Translation]) -> Translation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from qkv.search.rules import AtLeast, NoRepeats, Prefix, Rule, together
 from qkv.text.alignment import word_scores
 from qkv.text.cleaning import normalise, plainly, says_nothing
 from qkv.text.subwords import Tokenizer
-from qkv.text.typography import Style, is_typeset
+from qkv.text.typography import Style, is_printed, is_typeset, plain
 from qkv.text.words import Span
 from qkv.translate.aligning import aligned, looked_for_each
 from qkv.translate.asked import Asked
@@ -25,6 +26,7 @@ from qkv.translate.translation import Translation
 T = TypeVar("T")
 
 _QUOTED = 30
+_LAST_SPACE = re.compile(r"(?<![«‹])\s+$")
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,16 @@ class Wording:
             )
         return tuple(self._turned(ids))
 
-    def asked(self, number: int, text: str, controls: Controls, prefix: str = "", terms: Terms | None = None) -> Asked:
-        """A source and what its translation has to keep to."""
+    def asked(
+        self,
+        number: int,
+        text: str,
+        controls: Controls,
+        prefix: str = "",
+        terms: Terms | None = None,
+        original: str | None = None,
+    ) -> Asked:
+        """A source and what its translation has to keep to; the original is what the source is a translation of."""
         begins: list[Rule] = []
         if self.right_to_left and (prefix or terms):
             raise ConfigError(
@@ -99,14 +109,18 @@ class Wording:
             self.source(text),
             self._with_controls(begins, controls),
             self._with_controls([*begins, self._encoder.rule(terms, prefix)], controls) if terms else None,
-            style=self.style(text, prefix, spared=terms.given if terms else ()),
+            style=self.style(original or text, begun=prefix, spared=terms.given if terms else ()),
         )
 
-    def style(self, *texts: str, spared: tuple[str, ...] = ()) -> Style | None:
-        """How marks are written in a translation of these, where the model writes but plain ones."""
+    def style(self, source: str, *, begun: str, spared: tuple[str, ...] = ()) -> Style | None:
+        """How marks are written in a translation of this that begins so, where the model writes but plain ones."""
         if not self.plain_marks:
             return None
-        return Style(self.typeset or any(map(is_typeset, texts)), self.language, spared)
+        printed = self.typeset or is_typeset(source) or is_printed(begun)
+        # The space of « belongs to it, and no other at the end; where white space was folded, it stays folded.
+        as_given = _LAST_SPACE.sub("", begun)
+        begun = as_given if plain(as_given) == self.read(begun) else normalise(begun)
+        return Style(printed, self.language, spared, begun)
 
     def _with_controls(self, rules: Sequence[Rule], controls: Controls) -> Rule | None:
         rules = [*rules]
@@ -125,6 +139,12 @@ class Wording:
     def limits(self, longest: list[int]) -> Limits:
         tokenizer = self.tokenizer
         return Limits(begin=tokenizer.begin, end=tokenizer.end, longest=longest, forbidden=tokenizer.marks)
+
+    def ends_a_word(self, prefix: str) -> bool:
+        """Whether a word begins behind a text; the space of « and that of » part none."""
+        if self.plain_marks:
+            prefix = plain(prefix).rstrip("\u00a0")
+        return not prefix or prefix[-1].isspace()
 
     def written(self, ids: Sequence[int], style: Style | None) -> str:
         """The text of ids that are in its order."""

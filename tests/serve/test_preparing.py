@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from qkv.config import SearchConfig
 from qkv.serve import worker as module
 from qkv.serve.line import Line
 from qkv.serve.models import Models
@@ -72,3 +73,22 @@ def test_what_nobody_waits_for_is_prepared_no_further(translator: Translator) ->
 
     order = Order(["basa koti"] * 100, "en", "fr")
     assert len(prepare(order, (translator,), beam=0, abandoned=abandoned).parted) == 3
+
+
+@pytest.mark.parametrize(
+    ("order", "typeset"),
+    [
+        (Order(["basa's", "kodu"], "en", "fr"), False),
+        (Order(["basa’s", "kodu"], "en", "fr"), True),
+        (Order(["basa's"], "en", "fr", typeset=True), True),
+        # What counts is what is read, not how it is marked up.
+        (Order(["<p>basa&rsquo;s</p>", "kodu"], "en", "fr", "html"), True),
+        (Order(["<p title='’'>basa's</p>"], "en", "fr", "html"), False),
+    ],
+)
+def test_an_order_is_typeset_or_not_as_a_whole(exported: Path, order: Order, typeset: bool) -> None:
+    kept = Translator.load(exported)
+    plain = Translator(kept.engine, kept.tokenizer, SearchConfig(), right_to_left=False, plain_marks=True)
+    prepared = prepare(order, (plain, plain), beam=1, abandoned=lambda: False)
+    assert prepared.translators == ((plain.typeset,) * 2 if typeset else (plain,) * 2)
+    assert prepare(order, (kept,), beam=1, abandoned=lambda: False).translators == (kept,)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkv.text.typography import Style, is_printed, marks, mixture, plain, settled
+from qkv.text.languages import language as language_code
+from qkv.text.typography import Style, is_printed, marks, mixture, plain, settled, spellings
 from qkv.text.words import Span, words
 
 TEXTS = st.text(alphabet="ab7 ,.-(\u00a0'\"’‘‚“”„«»‹›")
@@ -34,7 +35,9 @@ def test_plain_text_has_a_typewriters_marks(text: str, expected: str) -> None:
     [
         ("en", '"It\'s mine", he said.', "“It’s mine”, he said."),
         ("de", 'Er sagte: "Nein", und ("ja").', "Er sagte: „Nein“, und („ja“)."),
-        ("de-AT", '"Nein"', "„Nein“"),
+        (language_code("de-AT"), '"Nein"', "„Nein“"),
+        (language_code("de-CH"), '"Nein"', "«Nein»"),
+        (language_code("fr-CA"), '"Non"', "«\u00a0Non\u00a0»"),
         ("fr", '"L\'ami", dit-il.', "«\u00a0L’ami\u00a0», dit-il."),
         ("es", '"No"', "«No»"),
         (None, '"No"', "“No”"),
@@ -44,7 +47,17 @@ def test_plain_text_has_a_typewriters_marks(text: str, expected: str) -> None:
         ("en", "the 'best' of John's", "the 'best' of John’s"),
         ("en", "\"'No', it's said\"", "“'No', it’s said”"),
         ("en", "5' tall", "5' tall"),
-        ("en", '("("', "(“(“"),
+        ("de", 'Er sagte:"Nein".', "Er sagte:„Nein“."),
+        ("de", '<b>"Der König"</b> **"sagt"**', "<b>„Der König“</b> **„sagt“**"),
+        ("es", '¿"Qué"?', "¿«Qué»?"),
+        # What is no quotation stays as it is.
+        ("fr", "un écran de 27\", n'est-ce pas", 'un écran de 27", n’est-ce pas'),
+        ("de", 'ein 27"-Monitor, ein 27-"Monitor', 'ein 27"-Monitor, ein 27-"Monitor'),
+        ("de", '<a href="x" title=\'"y"\'>', '<a href="x" title=\'"y"\'>'),
+        ("de", 'Ruf print("hallo") auf.', 'Ruf print("hallo") auf.'),
+        ("de", 'Das JSON {"a": "b", "c": 5} hier', 'Das JSON {"a": "b", "c": 5} hier'),
+        ("de", 'Tipp `say "a"`, dann "b".', 'Tipp `say "a"`, dann „b“.'),
+        ("fr", '" "" "', '" "" "'),
     ],
 )
 def test_a_printed_style_has_the_marks_of_its_language(language: str | None, text: str, expected: str) -> None:
@@ -57,6 +70,37 @@ def test_what_is_spared_stays_as_it_is() -> None:
         '„Ruf print("it\'s") auf“, sagt’s'
     )
     assert Style(printed=False, spared=spared).write("C’est l’État").text == "C'est l’État"
+
+
+@given(text=TEXTS, printed=st.booleans(), language=LANGUAGES)
+def test_what_was_printed_is_plain_again(text: str, printed: bool, language: str | None) -> None:
+    assert plain(Style(printed, language).write(text).text) == plain(text)
+
+
+@given(begun=TEXTS, more=TEXTS, printed=st.booleans(), language=LANGUAGES)
+def test_what_a_text_begins_with_stays_as_it_is_given(
+    begun: str, more: str, printed: bool, language: str | None
+) -> None:
+    style = Style(printed, language, begun=begun)
+    whole = plain(begun) + more
+    edited = style.write(whole)
+    assert edited.text.startswith(begun)
+    assert len(edited.places) == len(whole) + 1
+    assert sorted(edited.places) == [*edited.places]
+    assert edited.places[-1] == len(edited.text)
+    for place in range(len(whole)):
+        assert edited.text.startswith(settled(style.write(whole[:place]).text))
+
+
+def test_a_text_that_begins_otherwise_is_written_as_any_other() -> None:
+    assert Style(printed=False, begun="« Oui »").write("« Non »").text == '"Non"'
+
+
+def test_all_ways_to_write_marks_are_known() -> None:
+    assert {"l'ami", "l’ami"} == {*spellings("l’ami")} == {*spellings("l'ami")}
+    assert {'"a"', "“a”", "„a“", "« a »", "«a»"} <= {*spellings("« a »")}
+    assert {'"', "“", "”", "„", "«", "»"} <= {*spellings('"')}
+    assert spellings("ami") == ["ami"]
 
 
 @given(text=TEXTS)
@@ -93,8 +137,8 @@ def test_an_empty_part_of_a_text_stays_empty() -> None:
 
 def test_a_mixture_is_told_only_where_both_kinds_are_frequent() -> None:
     found = marks("it's l’ami " * 100 + '"a" ' * 100 + "“b” ")
-    assert found == {"'": 100, "’": 100, '"': 200, "“”": 2}
+    assert found == {"'": 100, "’": 100, '"': 200, "„ “ «": 2}
     assert mixture(found) == ["' (50 %) and ’ (50 %)"]
     assert mixture({"'": 49, "’": 49}) == []
     assert mixture({"'": 10_000, "’": 500}) == []
-    assert mixture({'"': 900, "“”": 100}) == ['" (90 %) and “” (10 %)']
+    assert mixture({'"': 900, "„ “ «": 100}) == ['" (90 %) and „ “ « (10 %)']

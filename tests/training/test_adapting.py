@@ -226,6 +226,12 @@ class TestRefused:
         data = prepare([corpus], tmp_path / "data", config, tokenizer=finished / "tokenizer.model").directory
         self.refused(data, tmp_path / "run", config, finished, "writes its translations forwards")
 
+    def test_text_whose_marks_are_read_otherwise(self, tmp_path: Path, finished: Path) -> None:
+        corpus = write_tsv(tmp_path / "corpus.tsv", pairs(150, seed=5))
+        config = QUICK.with_changes(data={"typography": "plain"})
+        data = prepare([corpus], tmp_path / "data", config, tokenizer=finished / "tokenizer.model").directory
+        self.refused(data, tmp_path / "run", config, finished, "prepare it with --set data.typography=kept")
+
 
 class TestBegun:
     """What is in a run that has begun with another's weights."""

@@ -14,11 +14,19 @@ from tests.toy import QUICK
 
 
 def untrained(
-    data: Path, warnings: list[str] | None = None, *, seed: int = 1, right_to_left: bool = False, **search: Any
+    data: Path,
+    warnings: list[str] | None = None,
+    *,
+    seed: int = 1,
+    right_to_left: bool = False,
+    plain_marks: bool = False,
+    **search: Any,
 ) -> Translator:
     """A model that writes nonsense, and seldom ends by itself."""
     tokenizer = Tokenizer.load(data / "tokenizer.model")
     model = build(QUICK.model, tokenizer.size, seed=seed)
     warn = warnings.append if warnings is not None else None
     engine = PlainEngine(model.eval(), tokenizer.padding)
-    return Translator(engine, tokenizer, SearchConfig(**search), right_to_left=right_to_left, warn=warn)
+    return Translator(
+        engine, tokenizer, SearchConfig(**search), right_to_left=right_to_left, plain_marks=plain_marks, warn=warn
+    )

@@ -12,12 +12,16 @@ from qkv.config import override_all
 from qkv.engines.load import load_run
 from qkv.errors import ConfigError
 from qkv.search.hypothesis import Hypothesis
+from qkv.text.cleaning import normalise
 from qkv.text.subwords import Tokenizer
-from qkv.translate import translate_document
+from qkv.text.typography import plain
+from qkv.translate import Relay, translate_document
+from qkv.translate.asked import Asked
 from qkv.translate.options import Controls, Terms
 from qkv.translate.translation import Translation
 from qkv.translate.wording import Wording
 from tests import toy
+from tests.translate.made import untrained
 
 MIXED = 'l’ami « dit » "l\'été"'
 PLAIN = 'l\'ami "dit" "l\'été"'
@@ -87,42 +91,102 @@ def test_text_without_marks_is_translated_as_ever(translators: tuple[Translator,
 
 
 @pytest.mark.parametrize("source", ["basa’s “kodu” naso", 'basa\'s "kodu" naso', "« basa » kodu"])
-def test_a_stream_says_what_a_greedy_search_finds(translators: tuple[Translator, Translator], source: str) -> None:
+@pytest.mark.parametrize("prefix", ["", "kodu \"basa's", "«\u00a0l’a", "„kodu“ ‚a’", "a  b’"])
+def test_a_stream_says_what_a_greedy_search_finds(
+    translators: tuple[Translator, Translator], source: str, prefix: str
+) -> None:
     _, typed = translators
-    stream = typed.stream(source, prefix="kodu \"basa's")
-    said = "".join(stream)
-    (found,) = typed.translate([source], beam=1, prefixes=["kodu \"basa's"])
+    said = "".join(typed.stream(source, prefix=prefix))
+    (found,) = typed.translate([source], beam=1, prefixes=[prefix])
     assert said == found.text
-    assert found.text.startswith("kodu “basa’s" if "’" in source else "kodu \"basa's")
+    assert found.text.startswith(prefix.replace("  ", " "))
 
 
-def test_a_given_translation_has_the_marks_that_it_was_given_with(translators: tuple[Translator, Translator]) -> None:
+@pytest.mark.parametrize("target", ["kodu's", "kodu’s", "«\u00a0l’ami\u00a0»", "« kodu »", "„a“ ‚b‘"])
+def test_a_given_translation_stays_as_it_is_given(translators: tuple[Translator, Translator], target: str) -> None:
     _, typed = translators
-    plain, printed = typed.score(["basa’s", "basa's"], ["kodu's", "kodu’s"])
-    assert (plain.text, printed.text) == ("kodu's", "kodu’s")
-    assert plain.score == printed.score
+    found, plainer = typed.score(["basa’s", "basa's"], [target, plain(normalise(target))], align=True)
+    assert found.text.replace("\u00a0", " ") == normalise(target)
+    assert found.score == pytest.approx(plainer.score)
+    assert found.alignment is not None
+    assert "".join(found.text[slice(*span)] for span in found.alignment.target) == "".join(target.split())
 
 
 def test_what_goes_on_behind_a_prefix_is_told_apart_by_words(translators: tuple[Translator, Translator]) -> None:
     _, typed = translators
-    found = typed.continuations("“basa” kodu", '"kodu" ', count=3)
-    assert len({one.text for one in found}) == len(found) == 3
-    assert all(one.text.startswith("“kodu” ") for one in found)
+    for prefix in ('"kodu" ', "«\u00a0", "« kodu » ", "l’"):
+        found = typed.continuations("“basa” kodu", prefix, count=3)
+        assert len({one.text for one in found}) == len(found) == 3
+        assert all(one.text.startswith(prefix.rstrip(" ")) for one in found)
 
 
-def test_texts_that_belong_together_are_printed_if_one_is_typeset(translators: tuple[Translator, Translator]) -> None:
+@pytest.mark.parametrize(
+    ("prefix", "ends"), [("", True), ("kodu ", True), ("kodu", False), ("«\u00a0", False), ("l’a\u00a0", False)]
+)
+def test_the_space_of_a_mark_ends_no_word(wording: Wording, prefix: str, ends: bool) -> None:
+    assert wording.ends_a_word(prefix) == ends
+
+
+def test_of_translations_that_differ_by_their_marks_alone_there_is_one(toy_data: Path) -> None:
+    """A model that writes nonsense writes many marks, where the first of its letters are given to it."""
+    translator = untrained(toy_data, plain_marks=True, extra_length=3)
+    some = [translator.translate(["basa"], beam=24, alternatives=23, prefixes=[f"a{mark}"])[0] for mark in "'’"]
+    for best in some:
+        texts = [best.text, *(one.text for one in best.alternatives)]
+        assert len({*texts}) == len(texts) > 1
+    assert untrained(toy_data).translate(["basa"], beam=4, alternatives=3)[0].alternatives[2:]
+
+
+Styles = list[tuple[int, bool]]
+
+
+@pytest.fixture
+def styles(monkeypatch: pytest.MonkeyPatch) -> Styles:
+    """The number of every text that is told of, and whether its marks are printed."""
+    found: Styles = []
+    told = Wording.translation
+
+    def watched(self: Wording, asked: Asked, hypothesis: Hypothesis) -> Translation:
+        assert asked.style is not None
+        found.append((asked.number, asked.style.printed))
+        return told(self, asked, hypothesis)
+
+    monkeypatch.setattr(Wording, "translation", watched)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"), [("basa's\nkodu", False), ("kodu\nbasa’s", True), ("kodu\n„basa“", False)]
+)
+def test_texts_that_belong_together_are_printed_if_one_is_typeset(
+    translators: tuple[Translator, Translator], styles: Styles, text: str, printed: bool
+) -> None:
+    _, typed = translators
+    for translator in (typed, Relay(typed, typed)):
+        styles.clear()
+        translate_document(translator, text)
+        assert {*styles} == {(0, printed), (1, printed)}
+
+
+def test_by_way_of_another_language_marks_follow_the_original(
+    translators: tuple[Translator, Translator], styles: Styles
+) -> None:
+    _, typed = translators
+    relay = Relay(typed, typed)
+    relay.translate(["basa’s", "basa's", "basa"])
+    assert sorted(styles) == [(0, True), (0, True), (1, False), (1, False), (2, False), (2, False)]
+    styles.clear()
+    assert [*relay.stream("basa’s")]
+    assert styles == [(0, True), (0, True)]
+
+
+def test_a_translator_of_what_is_typeset_is_the_same_whenever_it_is_asked_for(
+    translators: tuple[Translator, Translator],
+) -> None:
     kept, typed = translators
-    for texts, printed in ((["basa's", "kodu"], False), (["basa’s", "kodu"], True)):
-        assert (
-            typed.beside(texts)
-            .translate(["kodu"], prefixes=["basa's"])[0]
-            .text.startswith("basa’s" if printed else "basa's")
-        )
-        document = translate_document(typed, "\n".join(texts), prefixes=["basa's", "basa's"])
-        assert document.text.count("basa’s" if printed else "basa's") == 2
-    assert typed.beside(["’"]) is typed.beside(["’"]) is not typed
-    assert kept.beside(["’"]) is kept
-    assert typed.between(None, None).beside(["’"]) is not typed.beside(["’"])
+    assert typed.typeset is typed.typeset is not typed
+    assert kept.typeset is kept
+    assert typed.between(None, None).typeset is not typed.typeset
 
 
 def test_models_that_read_otherwise_do_not_translate_together(translators: tuple[Translator, Translator]) -> None:
