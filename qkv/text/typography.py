@@ -25,12 +25,12 @@ _PRINTED_OR_ITS_SPACE = re.compile(
     rf"(?<![\w.!?,;:][«‹])(?<=[«‹])\s|\s(?=[»›](?!\w))|(?P<single>[{_SINGLE}])|(?P<double>[{_DOUBLE}])"
 )
 _PLAINLY = {"single": "'", "double": '"', None: ""}
-_PLAIN = re.compile("['\"]")
 # Behind one of these, or a space, a quotation may begin; before one of the others none does.
 _BEFORE_OPENING = "([–—*_~|#>¿¡:,;…"
 _NOT_OPENED_BEFORE = '.,;:!?)]}"'
-_IN_CODE = re.compile(r"^[^`]*(?:`[^`]*`[^`]*)*`[^`]*$|<[A-Za-z/!][^<>]*$|\{[^{}]*$|\w\($")
-"""How a text ends where what follows is code: between backticks, inside a tag or braces, or where a call begins."""
+_MARK_OR_CODE = re.compile("[`<>{}'\"]")
+_BEGINS_A_TAG = re.compile(r"<[A-Za-z/!]")
+_CALL = re.compile(r"\w\($")
 
 _MIXED_SHARE, _MIXED_OFTEN = 0.05, 50
 """From which share and count of the rarer kind on a corpus is told to have two."""
@@ -177,10 +177,9 @@ def _in_print(text: str, quotes: Quotes, spared: Container[int]) -> Iterator[_Ed
     Of what stands behind a mark only the next character counts, so that a text may grow.
     """
     opened = {"'": False, '"': False}
-    for match in _PLAIN.finditer(text):
-        place, mark = match.start(), match[0]
-        before, behind = text[place - 1 : place], text[place + 1 : place + 2]
-        if place in spared or _IN_CODE.search(text, 0, place):
+    for place in _outside_code(text):
+        mark, before, behind = text[place], text[place - 1 : place], text[place + 1 : place + 2]
+        if place in spared:
             continue
         if mark == "'" and before.isalpha() and (behind.isalpha() or not opened[mark]):
             yield _Edit(place, "’")
@@ -192,6 +191,21 @@ def _in_print(text: str, quotes: Quotes, spared: Container[int]) -> Iterator[_Ed
         if mark == '"' and (opens or opened[mark]):
             yield _Edit(place, quotes.opening if opens else quotes.closing)
         opened[mark] = opens
+
+
+def _outside_code(text: str) -> Iterator[int]:
+    """Where plain marks are, but for those between backticks, in tags, in braces, and where a call begins."""
+    inside = {"`": False, "<": False, "{": False}
+    for match in _MARK_OR_CODE.finditer(text):
+        place, sign = match.start(), match[0]
+        if sign == "`":
+            inside["`"] = not inside["`"]
+        elif sign in "<>":
+            inside["<"] = _BEGINS_A_TAG.match(text, place) is not None
+        elif sign in "{}":
+            inside["{"] = sign == "{"
+        elif not any(inside.values()) and not _CALL.search(text[max(0, place - 2) : place]):
+            yield place
 
 
 def _edited(text: str, edits: Iterable[_Edit]) -> Edited:
