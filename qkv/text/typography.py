@@ -28,9 +28,9 @@ _PLAINLY = {"single": "'", "double": '"', None: ""}
 # Behind one of these, or a space, a quotation may begin; before one of the others none does.
 _BEFORE_OPENING = "([–—*_~|#>¿¡:,;…"
 _NOT_OPENED_BEFORE = '.,;:!?)]}"'
-_MARK_OR_CODE = re.compile("[`<>{}'\"]")
-_BEGINS_A_TAG = re.compile(r"<[A-Za-z/!]")
-_CALL = re.compile(r"\w\($")
+_MARK_OR_CODE = re.compile("[`<>{})'\"]")
+_TAG_BEGINS = re.compile(r"(?<!\w)<[/!]?[A-Za-z][\w:-]*[\s/>]")
+_CALL_BEGINS = re.compile(r"\w\($")
 
 _MIXED_SHARE, _MIXED_OFTEN = 0.05, 50
 """From which share and count of the rarer kind on a corpus is told to have two."""
@@ -44,6 +44,8 @@ class Quotes(NamedTuple):
 
 
 _ELSEWHERE = Quotes("“", "”")
+_SPACED = Quotes("« ", " »")
+_SINGLE_QUOTES = (Quotes("‘", "’"), Quotes("‚", "‘"), Quotes("‹", "›"))
 _QUOTES: Mapping[str, Quotes] = {
     **dict.fromkeys(("de", "cs", "sk", "sl", "hr", "sr", "bg", "is", "lt", "et", "mk"), Quotes("„", "“")),
     **dict.fromkeys(("pl", "hu", "ro", "bs"), Quotes("„", "”")),
@@ -71,6 +73,11 @@ class _Edit(NamedTuple):
 
     place: int
     written: str
+
+
+def has_marks(text: str) -> bool:
+    """Whether a text has quotation marks or apostrophes at all."""
+    return any(mark in text for mark in _MARKS)
 
 
 def is_printed(text: str) -> bool:
@@ -109,16 +116,24 @@ def mixture(found: Mapping[str, int]) -> list[str]:
 
 def settled(text: str) -> str:
     """What of a text that grows is written as it will be: not the mark at its end, nor the space before one."""
-    return text.rstrip(_MARKS + " \u00a0")
+    while text != (text := text.rstrip().rstrip(_MARKS)):
+        pass
+    return text
 
 
 def spellings(text: str) -> list[str]:
-    """All ways in which the marks of a text may be written."""
-    base = plain(text)
-    quoted = [base, *(base.replace('"', mark) for mark in _DOUBLE)]
-    quoted += [Style(printed=True, language=language).write(base).text for language in ("en", "fr", *_QUOTES)]
-    quoted += [one.replace("\u00a0", " ") for one in quoted]
-    return [*dict.fromkeys(one.replace(mark, other) for one in (text, *quoted) for mark, other in ("'’", "’'", "  "))]
+    """All ways in which the marks of a text may be written: pairs of a language, or any of them alike."""
+    found = [plain(text)]
+    double_quotes = dict.fromkeys([*_QUOTES.values(), _ELSEWHERE, _SPACED])
+    for mark, alike, pairs in (("'", _SINGLE, _SINGLE_QUOTES), ('"', _DOUBLE, double_quotes)):
+        opening = re.compile(rf"(?<!\w){mark}")
+        found += [
+            opening.sub(pair.opening, one).replace(mark, pair.closing)
+            for one in found
+            if mark in one
+            for pair in (*(Quotes(each, each) for each in alike), *pairs)
+        ]
+    return [*dict.fromkeys([text, *found])]
 
 
 @dataclass(frozen=True)
@@ -194,18 +209,22 @@ def _in_print(text: str, quotes: Quotes, spared: Container[int]) -> Iterator[_Ed
 
 
 def _outside_code(text: str) -> Iterator[int]:
-    """Where plain marks are, but for those between backticks, in tags, in braces, and where a call begins."""
-    inside = {"`": False, "<": False, "{": False}
+    """Where plain marks are, but for those between backticks, in tags, and in braces or calls that begin with one."""
+    inside = dict.fromkeys("`<{(", False)
     for match in _MARK_OR_CODE.finditer(text):
         place, sign = match.start(), match[0]
         if sign == "`":
             inside["`"] = not inside["`"]
         elif sign in "<>":
-            inside["<"] = _BEGINS_A_TAG.match(text, place) is not None
+            inside["<"] = _TAG_BEGINS.match(text, place) is not None
         elif sign in "{}":
-            inside["{"] = sign == "{"
-        elif not any(inside.values()) and not _CALL.search(text[max(0, place - 2) : place]):
-            yield place
+            inside["{"] = sign == "{" and text[place + 1 : place + 2] in ("'", '"')
+        elif sign == ")":
+            inside["("] = False
+        else:
+            inside["("] |= _CALL_BEGINS.search(text[max(0, place - 2) : place]) is not None
+            if not any(inside.values()):
+                yield place
 
 
 def _edited(text: str, edits: Iterable[_Edit]) -> Edited:

@@ -325,7 +325,7 @@ class Translator:
             if rerank is not None:
                 some = reranked([texts[one.number] for one in batch], some, rerank, search.length_penalty)
             if self._wording.plain_marks and sampling is None:
-                some = [[*{one.text: one for one in reversed(group)}.values()][::-1] for group in some]
+                some = [_told_apart(group) for group in some]
             found |= {one.number: group[:wanted] for one, group in zip(batch, some, strict=True)}
             if progress is not None:
                 progress(len(batch))
@@ -485,6 +485,14 @@ def _for(
         terms[number] if terms else None,
         originals[number] if originals else None,
     )
+
+
+def _told_apart(ranked: list[Translation]) -> list[Translation]:
+    """The best of those that have the same text, in their order."""
+    by_text: dict[str, Translation] = {}
+    for one in ranked:
+        by_text.setdefault(one.text, one)
+    return [*by_text.values()]
 
 
 def _with_alternatives(ranked: list[Translation]) -> Translation:

@@ -15,7 +15,7 @@ from qkv.search.rules import AtLeast, NoRepeats, Prefix, Rule, together
 from qkv.text.alignment import word_scores
 from qkv.text.cleaning import normalise, plainly, says_nothing
 from qkv.text.subwords import Tokenizer
-from qkv.text.typography import Style, is_printed, is_typeset, plain
+from qkv.text.typography import Style, has_marks, is_printed, is_typeset, plain
 from qkv.text.words import Span
 from qkv.translate.aligning import aligned, looked_for_each
 from qkv.translate.asked import Asked
@@ -116,11 +116,12 @@ class Wording:
         """How marks are written in a translation of this that begins so, where the model writes but plain ones."""
         if not self.plain_marks:
             return None
-        printed = self.typeset or is_typeset(source) or is_printed(begun)
+        # What is begun with marks goes on with such.
+        printed = is_printed(begun) if has_marks(begun) else self.typeset or is_typeset(source)
         # The space of « belongs to it, and no other at the end; where white space was folded, it stays folded.
         as_given = _LAST_SPACE.sub("", begun)
         begun = as_given if plain(as_given) == self.read(begun) else normalise(begun)
-        return Style(printed, self.language, spared, begun)
+        return Style(printed, self.language, tuple(map(normalise, spared)), begun)
 
     def _with_controls(self, rules: Sequence[Rule], controls: Controls) -> Rule | None:
         rules = [*rules]

@@ -10,7 +10,7 @@ from qkv.text.languages import language as language_code
 from qkv.text.typography import Style, is_printed, marks, mixture, plain, settled, spellings
 from qkv.text.words import Span, words
 
-TEXTS = st.text(alphabet="ab7 ,.-(\u00a0'\"’‘‚“”„«»‹›")
+TEXTS = st.text(alphabet="ab7 ,.-()\n\u00a0\u202f`<>{}'\"’‘‚“”„«»‹›")
 LANGUAGES = st.sampled_from(["de", "fr", "en", "pl", "xx", None])
 
 
@@ -55,6 +55,8 @@ def test_plain_text_has_a_typewriters_marks(text: str, expected: str) -> None:
         ("de", 'ein 27"-Monitor, ein 27-"Monitor', 'ein 27"-Monitor, ein 27-"Monitor'),
         ("de", '<a href="x" title=\'"y"\'>', '<a href="x" title=\'"y"\'>'),
         ("de", 'Ruf print("hallo") auf.', 'Ruf print("hallo") auf.'),
+        ("de", '"Ruf open("x", "r") auf", f(\'y\') geht\'s', '„Ruf open("x", "r") auf“, f(\'y\') geht’s'),
+        ("fr", '"si a<b, ce n\'est pas {ok", dit-il', "«\u00a0si a<b, ce n’est pas {ok\u00a0», dit-il"),
         ("de", 'Das JSON {"a": "b", "c": 5} hier', 'Das JSON {"a": "b", "c": 5} hier'),
         ("de", 'Tipp `say "a"`, dann "b".', 'Tipp `say "a"`, dann „b“.'),
         ("fr", '" "" "', '" "" "'),
@@ -97,9 +99,12 @@ def test_a_text_that_begins_otherwise_is_written_as_any_other() -> None:
 
 
 def test_all_ways_to_write_marks_are_known() -> None:
-    assert {"l'ami", "l’ami"} == {*spellings("l’ami")} == {*spellings("l'ami")}
+    assert {"l'ami", "l’ami", "l‘ami"} <= {*spellings("l’ami")} == {*spellings("l'ami")}
     assert {'"a"', "“a”", "„a“", "« a »", "«a»"} <= {*spellings("« a »")}
     assert {'"', "“", "”", "„", "«", "»"} <= {*spellings('"')}
+    assert {"'no'", "‘no’", "‚no‘", "‹no›", "’no’"} <= {*spellings("'no'")} == {*spellings("‘no’")}
+    assert {'f("a")', "f(“a”)", "f(« a »)"} <= {*spellings('f("a")')}
+    assert "“l’ami”" in spellings('"l\'ami"')
     assert spellings("ami") == ["ami"]
 
 

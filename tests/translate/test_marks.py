@@ -19,6 +19,7 @@ from qkv.translate import Relay, translate_document
 from qkv.translate.asked import Asked
 from qkv.translate.options import Controls, Terms
 from qkv.translate.translation import Translation
+from qkv.translate.translator import _told_apart
 from qkv.translate.wording import Wording
 from tests import toy
 from tests.translate.made import untrained
@@ -134,7 +135,28 @@ def test_of_translations_that_differ_by_their_marks_alone_there_is_one(toy_data:
     for best in some:
         texts = [best.text, *(one.text for one in best.alternatives)]
         assert len({*texts}) == len(texts) > 1
-    assert untrained(toy_data).translate(["basa"], beam=4, alternatives=3)[0].alternatives[2:]
+        scores = [best.score, *(one.score for one in best.alternatives)]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_of_equal_texts_the_best_is_kept_in_its_place() -> None:
+    some = [Translation(text, -score, complete=True) for score, text in enumerate("abacb")]
+    assert [(one.text, one.score) for one in _told_apart(some)] == [("a", 0), ("b", -1), ("c", -3)]
+
+
+@pytest.mark.parametrize("prefix", ['"Je', "«\u00a0Je", "Je"])
+def test_a_quotation_goes_on_as_it_was_begun(wording: Wording, prefix: str) -> None:
+    style = wording.style("He’s", begun=prefix)
+    assert style is not None
+    assert style.printed == (prefix != '"Je')
+    assert style.write(plain(prefix) + ' dis"').text == {'"Je': '"Je dis"', "«\u00a0Je": "«\u00a0Je dis\u00a0»"}.get(
+        prefix, 'Je dis"'
+    )
+
+
+def test_terms_are_kept_as_they_are_read(wording: Wording) -> None:
+    terms = Terms(required=(("«\u00a0l’e\u0301cole\u00a0»",),))
+    assert told(wording, "a", "dit « l’école »", terms).text == "dit « l’école »"
 
 
 Styles = list[tuple[int, bool]]
