@@ -279,13 +279,7 @@ class Translator:
         any more: such a text is given up, and comes back empty and not complete.
         """
         require_texts(texts, "texts")
-        if prefixes is not None:
-            require_texts(prefixes, "prefixes")
-            require_as_many(len(texts), "texts", len(prefixes), "prefixes")
-        if terms is not None:
-            require_as_many(len(texts), "texts", len(terms), "terms, or None,")
-        if originals is not None:
-            require_as_many(len(texts), "texts", len(originals), "originals")
+        _require_one_each(texts, prefixes, terms, originals)
         searcher = dataclasses.replace(self._searcher(beam=beam, length_penalty=length_penalty), abandoned=abandoned)
         search = searcher.search
         controls = controls or Controls()
@@ -472,6 +466,22 @@ class Translator:
             self._whole,
             lookable=None if self._inside is None else Lookable(self._inside, *languages),
         )
+
+
+def _require_one_each(
+    texts: Sequence[str],
+    prefixes: Sequence[str] | None,
+    terms: Sequence[Terms | None] | None,
+    originals: Sequence[str] | None,
+) -> None:
+    if prefixes is not None:
+        require_texts(prefixes, "prefixes")
+        require_as_many(len(texts), "texts", len(prefixes), "prefixes")
+    if terms is not None:
+        require_as_many(len(texts), "texts", len(terms), "terms, or None,")
+    if originals is not None:
+        require_texts(originals, "originals")
+        require_as_many(len(texts), "texts", len(originals), "originals")
 
 
 def _for(
