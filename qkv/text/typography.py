@@ -1,7 +1,7 @@
 """Quotation marks and apostrophes: a typewriter's, which a model may be taught alone, and those that a language prints.
 
 Text of many hands has ' and ’, " and „“ for the same thing. A model that learns from all of it writes now this, now
-that; taught the typewriter's alone, it has less to learn, and how a translation is printed follows its source.
+that; one that reads and writes the typewriter's alone does not, and how a translation is printed follows its source.
 """
 
 from __future__ import annotations
@@ -116,9 +116,10 @@ def mixture(found: Mapping[str, int]) -> list[str]:
 
 def settled(text: str) -> str:
     """What of a text that grows is written as it will be: not the mark at its end, nor the space before one."""
-    while text != (text := text.rstrip().rstrip(_MARKS)):
-        pass
-    return text
+    end = len(text)
+    while end and (text[end - 1].isspace() or text[end - 1] in _MARKS):
+        end -= 1
+    return text[:end]
 
 
 def spellings(text: str) -> list[str]:
