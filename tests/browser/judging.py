@@ -28,6 +28,8 @@ class Judge:
         """What is wrong with the page as it is now, and where."""
         # As a debugger would: the page's own rules let no foreign script in.
         page.evaluate(self._script)
+        # A colour on its way to another is none that anybody has chosen.
+        page.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished))")
         found: dict[str, Any] = page.evaluate("axe.run()")
         return [
             f"{one['id']}: {one['help']}: {node['html'][:200]} {node['failureSummary'][:300]}"
