@@ -31,7 +31,7 @@ SMALL = [
 @pytest.mark.parametrize("name", TRIALS)
 def test_every_trial_is_a_recipe(name: str) -> None:
     config = config_of(TRIALS[name], {})
-    assert config.model.width == 512
+    assert (config.model.width, config.model.width // config.model.heads) == (768 if "width" in name else 512, 64)
     assert config.rows_a_step * config.row_width > 0.98 * 32_768
 
 
