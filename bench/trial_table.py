@@ -37,7 +37,7 @@ MODERN: Settings = {
 }
 ADAMW: Settings = {"training.optimizer": "adamw", "training.learning_rate": 2e-3}
 MUON: Settings = {"training.optimizer": "muon", "training.learning_rate": 6e-3, "training.rest_rate": 0.5}
-FAST: Settings = {**MODERN, **MUON, "model.initial": "silent"}
+FAST: Settings = {**MODERN, **MUON, "model.initial": "silent", "training.weight_decay": 0.1}
 """The recipe of this name, with the schedule of a short run."""
 WIDE: Settings = {"model.width": 768, "model.heads": 12, "model.hidden": 2048}
 FREE: Settings = {"training.schedule": "free"}
@@ -71,14 +71,13 @@ TRIALS: dict[str, Trial] = {
     "fast": Trial(FAST),
     "fast, no dropout": Trial({**FAST, "model.dropout": 0.0}),
     "fast, dropout after 250 steps": Trial({**FAST, "training.dropout_after": 250}),
-    "fast, weight decay 0.1": Trial({**FAST, "training.weight_decay": 0.1}),
-    "fast, weight decay 0.1, 9e-3": Trial({**FAST, "training.weight_decay": 0.1, "training.learning_rate": 9e-3}),
-    "fast, weight decay 0.1, no dropout": Trial({**FAST, "training.weight_decay": 0.1, "model.dropout": 0.0}),
-    "fast, weight decay 0.1, no dropout, 9e-3": Trial(
-        {**FAST, "training.weight_decay": 0.1, "model.dropout": 0.0, "training.learning_rate": 9e-3}
-    ),
+    "fast, no weight decay": Trial({**FAST, "training.weight_decay": 0.0}),
     "fast, weight decay 0.3": Trial({**FAST, "training.weight_decay": 0.3}),
-    "fast, weight decay 0.1, width 768": Trial({**FAST, **WIDE, "training.weight_decay": 0.1}),
+    "fast, weight decay 0.6": Trial({**FAST, "training.weight_decay": 0.6}),
+    "fast, weight decay 1": Trial({**FAST, "training.weight_decay": 1.0}),
+    "fast, no weight decay, no dropout": Trial({**FAST, "training.weight_decay": 0.0, "model.dropout": 0.0}),
+    "fast, no dropout, 9e-3": Trial({**FAST, "model.dropout": 0.0, "training.learning_rate": 9e-3}),
+    "fast, width 768": Trial({**FAST, **WIDE}),
     "fast, decay from 0.1": Trial({**FAST, "training.decay_from": 0.1}),
     "fast, moving average": Trial({**FAST, "training.final": "moving", "training.moving_average": 0.98}),
     "fast, half the batch, 4e-3": Trial({**FAST, "training.tokens_per_batch": 32_768, "training.learning_rate": 4e-3}),

@@ -176,6 +176,7 @@ class TrainingConfig:
     beta2: float = 0.98
     epsilon: float = 1e-9
     weight_decay: float = 0.0
+    """Of matrices, times the learning rate: what they were `1 / (both)` steps ago has all but faded."""
     clip: float | None = None
     """The largest norm of the whole gradient; the paper does not clip."""
     label_smoothing: float = 0.1

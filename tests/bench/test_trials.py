@@ -38,7 +38,8 @@ def test_every_trial_is_a_recipe(name: str) -> None:
 def test_fast_is_the_recipe_of_this_name_but_for_the_schedule_of_a_short_run() -> None:
     ours, theirs = config_of(TRIALS["fast"], {}), recipe("fast")
     assert ours.model == theirs.model
-    for name in ("optimizer", "learning_rate", "rest_rate", "tokens_per_batch", "clip", "beta2", "label_smoothing"):
+    same = "optimizer learning_rate rest_rate weight_decay tokens_per_batch clip beta2 label_smoothing"
+    for name in same.split():
         assert getattr(ours.training, name) == getattr(theirs.training, name)
 
 
