@@ -61,7 +61,7 @@ def fast() -> Config:
             "optimizer": "muon",
             "learning_rate": 6e-3,
             "rest_rate": 0.5,
-            # Goes with the length: trials of 2,100 steps learned most with 0.3 to 0.6 (docs/results.md).
+            # For other lengths about 1,200 over the steps: trials of 2,100 learned most with 0.3 to 0.6.
             "weight_decay": 0.1,
             "warmup_steps": 300,
             "steps": 12_000,
