@@ -11,7 +11,7 @@ from qkv.config import ModelConfig
 LIMITED = "H200"
 """The GPU whose limit is known, as part of its name."""
 LIMIT = 790e12
-"""What large products in bfloat16 reach on it, in operations a second."""
+"""What is taken for its limit in bfloat16, in operations a second; the best of large products were a little above."""
 _MATRICES = {"relu": 2, "gated": 3}
 """Of a feed-forward network, each as large as width times hidden."""
 _PASSES = 3

@@ -7,13 +7,19 @@ import math
 import signal
 import sys
 from collections.abc import Callable
+from types import FrameType
+from typing import NoReturn
 
-from qkv.errors import QkvError, StorageError
+from qkv.errors import QkvError, Stopped, StorageError
 
 
 def told(name: str, work: Callable[[], int | None]) -> int:
     """The exit code of a benchmark; what goes wrong for its user is one line on standard error."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
+        # A signal that is ignored, as under nohup, stays ignored.
+        for number in (number for number, handler in before.items() if handler is not signal.SIG_IGN):
+            signal.signal(number, _stop)
         return work() or 0
     except QkvError as error:
         message, code = str(error), error.exit_code
@@ -21,8 +27,16 @@ def told(name: str, work: Callable[[], int | None]) -> int:
         message, code = "stopped", 128 + signal.SIGINT
     except OSError as error:
         message, code = f"{error.filename}: {error.strerror}", StorageError.exit_code
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     print(f"{name}: {message}", file=sys.stderr)
     return code
+
+
+def _stop(number: int, _: FrameType | None) -> NoReturn:
+    """So that folders made for a while are removed."""
+    raise Stopped(f"stopped by {signal.Signals(number).name}", code=128 + number)
 
 
 def above_zero(text: str) -> float:

@@ -104,6 +104,7 @@ def on_cpu(config: Config, options: argparse.Namespace) -> None:
     vocabulary = options.vocabulary or _MADE_UP
     if vocabulary <= SPECIAL:
         raise ConfigError(f"--vocabulary {vocabulary} has no words: the first {SPECIAL} ids are marks")
+    config = config.with_changes(text={"vocabulary": vocabulary})
     with tempfile.TemporaryDirectory() as directory:
         corpus = write_corpus(Path(directory), pairs=_PAIRS, vocabulary=vocabulary, longest=config.data.row_width - 1)
         systems = {("qkv", size): qkv_steps(config, corpus, vocabulary, size) for size in sizes}

@@ -58,6 +58,7 @@ from qkv.training.speed import steps_a_second
 _BESIDE = 20.0
 """Seconds of a trial, about, in which it does not learn: it lays out its rows, translates, and saves its weights."""
 _MEASURING = 3.0
+_BY_TIME = {"training.steps", "training.validate_every", "training.save_every"}
 _FAILED = {"name", "asked", "error"}
 _BEGINS = '{"name": '
 """How a line of results begins."""
@@ -89,7 +90,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     trials = _to_run(chosen, options)
     kinds = {_same_work(trial) for trial in trials.values()}
     expected = (options.seconds + _BESIDE) * len(trials) + _BESIDE * len(kinds)
-    print(f"{len(trials)} trials of {options.seconds:g} s: about {duration(expected)} in all", flush=True)
+    print(f"trials to run: {len(trials)} of {options.seconds:g} s each, about {duration(expected)} in all", flush=True)
     drop_half_a_line(options.output)
     begun, failed = time.monotonic(), 0
     for number, result in enumerate(results(trials, options), start=1):
@@ -122,6 +123,8 @@ def _to_run(chosen: Mapping[str, Trial], options: argparse.Namespace) -> dict[st
     for name in changes:
         if name.startswith(("data.", "text.")):
             raise ConfigError(f"--set {name}: that is as the data was prepared; prepare it otherwise")
+        if name in _BY_TIME:
+            raise ConfigError(f"--set {name}: that follows from the time of a trial, which --seconds says")
     wrong = []
     for trial in given.values():
         try:
@@ -168,7 +171,7 @@ def attempt(trial: Trial, options: argparse.Namespace, speeds: dict[tuple[object
         steps = steps_within(
             config, options.seconds, {rows: speed for (one, rows), speed in speeds.items() if one == work}
         )
-        ends = {"steps": steps, "validate_every": steps, "save_every": steps}
+        ends = dict.fromkeys((name.removeprefix("training.") for name in _BY_TIME), steps)
         run = Path(directory) / "run"
         train_prepared(prepared.directory, run, config.with_changes(training=ends))
         lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -234,7 +237,12 @@ def _failed(result: dict[str, Any]) -> bool:
 def _whole(result: dict[str, Any]) -> bool:
     """Whether it has all that a row tells; only BLEU may be unknown."""
     numbers = ("asked", "steps", "seconds", "tokens_per_second", "nll")
-    return result.keys() >= _FOUND and all(isinstance(result[name], int | float) for name in numbers)
+    return (
+        result.keys() >= _FOUND
+        and all(isinstance(result[name], int | float) for name in numbers)
+        and isinstance(result["bleu"], int | float | None)
+        and isinstance(result.get("set", []), list)
+    )
 
 
 def drop_half_a_line(path: Path) -> None:
@@ -271,12 +279,13 @@ def _about(result: dict[str, Any]) -> tuple[float, str, str, str]:
         "on": result.get("device", ""),
     }
     told = ", ".join(f"{name} {value}" for name, value in named.items() if value)
-    return result["asked"], f"{result['asked']:g} s", " ".join(result.get("set", ())), told
+    return result["asked"], f"{result['asked']:g} s", " ".join(map(str, result.get("set", ()))), told
 
 
 def row(result: dict[str, Any]) -> str:
     if "error" in result:
-        return f"| {result['name']} | | | | | | {result['error']} |"
+        why = " ".join(str(result["error"]).split()).replace("|", "\\|")
+        return f"| {result['name']} | | | | | | {why} |"
     bleu = "" if result["bleu"] is None else f"{result['bleu']:.2f}"
     return (
         f"| {result['name']} | {result['steps']:,} | {result['seconds']:.1f} of {result['asked']:g} | "
@@ -287,7 +296,12 @@ def row(result: dict[str, Any]) -> str:
 def _question(name: str, trial: Trial, options: argparse.Namespace) -> dict[str, Any]:
     """What a result is the answer to."""
     data = Prepared.open(getattr(options, trial.data)).fingerprint
-    asked = {"name": name, "asked": options.seconds, "set": options.changes, "data": data, "device": _device()}
+    changes = changed_settings(options)
+    settings = {each: str(value) for each, value in {**trial.settings, **changes}.items()}
+    asked = {
+        "name": name, "asked": options.seconds, "set": options.changes, "settings": settings, "data": data,
+        "device": _device(),
+    }  # fmt: skip
     if trial.data == "sampled" and options.unigram is not None:
         # The same corpus, cut by the same vocabulary: the one pair of data that may be compared.
         asked["beside"] = Prepared.open(options.unigram).fingerprint

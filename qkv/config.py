@@ -176,7 +176,8 @@ class TrainingConfig:
     beta2: float = 0.98
     epsilon: float = 1e-9
     weight_decay: float = 0.0
-    """Of matrices, times the learning rate: what they were `1 / (both)` steps ago has all but faded."""
+    """Of matrices: AdamW and Muon take this share, times the learning rate, off them each step; Adam adds as much of
+    them to their gradient."""
     clip: float | None = None
     """The largest norm of the whole gradient; the paper does not clip."""
     label_smoothing: float = 0.1

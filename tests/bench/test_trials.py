@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +81,7 @@ def test_trials_are_written_as_they_come_and_not_taken_twice(
     assert run(monkeypatch, *options) == 0
     told = capsys.readouterr().out
     assert "fast, unigram: needs --unigram" in told
-    assert "2 trials of 0.4 s: about" in told
+    assert "trials to run: 2 of 0.4 s each, about" in told
     found = results_in(output)
     # A whole name is one trial's, and part of a name that of several.
     assert [one["name"] for one in found] == ["fast", "fast, rows of 64"]
@@ -90,7 +92,7 @@ def test_trials_are_written_as_they_come_and_not_taken_twice(
     before = output.read_bytes()
     assert run(monkeypatch, *options) == 0
     assert output.read_bytes() == before
-    assert "0 trials of 0.4 s" in capsys.readouterr().out
+    assert "trials to run: 0 of 0.4 s" in capsys.readouterr().out
 
 
 def test_a_trial_that_fails_says_why_and_costs_the_others_nothing(
@@ -128,11 +130,13 @@ def test_a_trial_that_fails_says_why_and_costs_the_others_nothing(
             "{folder}/note is no file of results: it ends with 'Bread'",
         ),
         ("--data {data} --set data.row_width=64", "--set data.row_width: that is as the data was prepared"),
+        ("--data {data} --set training.steps=500", "--set training.steps: that follows from the time of a trial"),
         ("--data {data} --only half --set training.learning_rate=1", "--set training.learning_rate would undo what"),
         ("--data {data} --set training.tokens_per_batch=auto", "training.tokens_per_batch has to be a number"),
         ("--table {folder}/nowhere", "--table {folder}/nowhere: there is no such file"),
         ("--table {folder}/prose", "{folder}/prose is no file of results, which has one JSON object a line"),
         ("--table {folder}/names", "{folder}/names is no file of results: not every line says what came of a trial"),
+        ("--table {folder}/scores", "{folder}/scores is no file of results: not every line says what came of a trial"),
         ("--table {folder}/times", "{folder}/times is no file of results: not every line says what came of a trial"),
     ],
 )
@@ -147,6 +151,8 @@ def test_what_cannot_be_tried_is_told_before_anything_is(
     (tmp_path / "prose").write_text("There was no time.\n")
     (tmp_path / "names").write_text('{"name": "fast"}\n')
     (tmp_path / "times").write_text('{"name": "fast", "asked": "long", "error": "no room"}\n')
+    found = {"name": "fast", "asked": 1, "steps": 1, "seconds": 1, "tokens_per_second": 1, "nll": 1, "note": ""}
+    (tmp_path / "scores").write_text(json.dumps({**found, "bleu": "x"}) + "\n")
     (tmp_path / "note").write_text("Bread")
     monkeypatch.chdir(tmp_path)
     places = {"folder": tmp_path, "data": toy_data}
@@ -186,11 +192,12 @@ def test_the_table_has_the_best_first_and_failures_last() -> None:
         known = {"asked": 5.0, "steps": 10, "seconds": 4.9, "tokens_per_second": 1e6, "bleu": 1.234, "note": ""}
         return {"name": name, "nll": nll, **known}
 
-    some = [{"name": "broken", "asked": 5.0, "error": "no room"}, result("worse", 3.0), result("better", 2.0)]
+    some = [{"name": "broken", "asked": 5.0, "error": "no\nroom | left"}, result("worse", 3.0), result("better", 2.0)]
     about, _, _, _, *lines = table(some).splitlines()
     assert about == "5 s"
     assert lines[0] == "| better | 10 | 4.9 of 5 | 1,000,000 | 2.000 | 1.23 |  |"
     assert [line.split(" | ")[0] for line in lines] == ["| better", "| worse", "| broken"]
+    assert lines[-1].endswith("| no room \\| left |")
 
 
 def test_a_signal_ends_all_trials_and_the_same_command_begins_with_the_one_it_ended(
@@ -211,7 +218,7 @@ def test_a_signal_ends_all_trials_and_the_same_command_begins_with_the_one_it_en
     assert capsys.readouterr().err == said
     assert [one["name"] for one in results_in(output)] == ["fast, two readings agree"]
     assert run(monkeypatch, *options) == 0
-    assert "1 trials of 0.4 s" in capsys.readouterr().out
+    assert "trials to run: 1 of 0.4 s" in capsys.readouterr().out
     assert len(results_in(output)) == 2
 
 
@@ -222,7 +229,32 @@ def test_what_another_commit_did_is_tried_again(
     for commit, count in (("1a2b3c4", 1), ("1a2b3c4", 0), ("5d6e7f8", 1)):
         monkeypatch.setattr(trials, "_commit", lambda commit=commit: commit)
         assert run(monkeypatch, *options) == 0
-        assert f"{count} trials of 0.4 s" in capsys.readouterr().out
+        assert f"trials to run: {count} of 0.4 s" in capsys.readouterr().out
+
+
+def test_a_trial_whose_settings_have_changed_is_tried_again(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = (f"--data={toy_data}", f"--output={tmp_path / 'trials.jsonl'}", "--only=fast")
+    for decay, count in ((0.1, 1), (0.1, 0), (0.2, 1)):
+        changed = {**TRIALS["fast"].settings, "training.weight_decay": decay}
+        monkeypatch.setitem(TRIALS, "fast", Trial(changed))
+        assert run(monkeypatch, *options) == 0
+        assert f"trials to run: {count} of 0.4 s" in capsys.readouterr().out
+
+
+def test_a_signal_while_speed_is_measured_ends_all_trials_too(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def signalled(*_: object) -> float:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return 1.0
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(trials, "steps_a_second", signalled)
+    assert run(monkeypatch, f"--data={toy_data}", f"--output={tmp_path / 'trials.jsonl'}", "--only=fast") == 143
+    assert capsys.readouterr().err == "bench.trials: stopped during 'fast'; the same command begins with that\n"
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_sampled_subwords_stand_beside_the_best_ones_of_the_same_vocabulary(
