@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
     "qkv.engines": "errors storage manifest config text data layers models search checkpoint devices",
-    "qkv.inspecting": "errors manifest pages config text search engines.arrays engines.shortlist",
+    "qkv.inspecting": "errors pages config text search engines.shortlist engines.weights",
     "qkv.translate": "qkv errors progress storage config text search models.encoder_decoder engines inspecting",
     "qkv.training": (
         "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
@@ -94,6 +94,7 @@ WITHOUT_TORCH = [
     "qkv.engines.exported",
     "qkv.engines.looks",
     "qkv.engines.onnx",
+    "qkv.engines.weights",
     "qkv.inspecting",
     "qkv.translate",
     "qkv.evaluate",

@@ -11,11 +11,10 @@ import numpy as np
 
 from qkv.config import ModelConfig
 from qkv.engines.shortlist import Shortlist
+from qkv.engines.weights import LEARNED_POSITIONS, Weights, read_checkpoint, read_exported
 from qkv.inspecting.inspection import Inspection, ModelCard, Other, Searched, Written
-from qkv.inspecting.parts import LEARNED_POSITIONS
 from qkv.inspecting.sides import aligned_words, side
 from qkv.inspecting.transformer import Transformer
-from qkv.inspecting.weights import Weights, read_checkpoint, read_exported
 from qkv.search.engine import Floats
 from qkv.text.alignment import Alignment
 from qkv.text.subwords import Tokenizer

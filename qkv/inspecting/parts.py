@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qkv.engines.weights import LEARNED_POSITIONS
 from qkv.search.engine import Floats
 
 LONGEST_WAVE = 10_000.0
-LEARNED_POSITIONS = "inputs.positions.weight_KD"
 _LAYER_EPSILON = 1e-5
 _RMS_EPSILON = 1e-6
 _LARGEST, _LARGEST_UNSIGNED = 127, 255

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qkv.config import ModelConfig
+from qkv.engines.weights import EMBEDDING, Weights
 from qkv.inspecting.parts import (
     FEED_FORWARDS,
     HEAD_NORMS,
@@ -29,7 +30,6 @@ from qkv.inspecting.parts import (
     softmax,
     still,
 )
-from qkv.inspecting.weights import EMBEDDING, Weights
 from qkv.search.engine import Floats
 
 

@@ -11,9 +11,8 @@ import torch
 
 from qkv.data.batch import one_sentence_a_row
 from qkv.engines.onnx import OnnxEngine
-from qkv.errors import CheckpointError
+from qkv.engines.weights import Weights, read_exported
 from qkv.inspecting.transformer import Inside, Looked, Transformer
-from qkv.inspecting.weights import Weights, read_checkpoint, read_exported
 from qkv.layers.attention import recording
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.search.engine import Floats
@@ -89,41 +88,6 @@ def test_a_weight_is_the_softmax_of_the_scaled_product_of_query_and_key(family: 
         power_HWK = np.exp(score_HWK)
         np.testing.assert_allclose(weight_HWK, power_HWK / power_HWK.sum(-1, keepdims=True), atol=1e-6)
         assert value_HKU.shape[:2] == key_HKE.shape[:2]
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_an_exported_model_has_every_weight_of_its_run(family: str, tmp_path: Path) -> None:
-    exported(tmp_path, model(family), "float32")
-    weights = read_exported(tmp_path, FAMILIES[family])
-    own = model(family).state_dict()
-    assert weights.precision == "float32"
-    assert weights.arrays.keys() == own.keys()
-    assert all(np.array_equal(array, own[name].numpy()) for name, array in weights.arrays.items())
-
-
-def test_the_weights_of_a_checkpoint_are_read_without_torch(toy_run: Path) -> None:
-    from tests.toy import weights
-
-    read = read_checkpoint(toy_run / "final")
-    own = weights(toy_run)
-    assert read.arrays.keys() == own.keys()
-    assert all(np.array_equal(array, own[name].numpy()) for name, array in read.arrays.items())
-
-
-def test_graphs_of_another_model_are_refused(tmp_path: Path) -> None:
-    exported(tmp_path, model("paper"), "int8")
-    for family in ("modern", "gated", "own key and value widths", "query-key-norm"):
-        with pytest.raises(CheckpointError, match="export the run again"):
-            read_exported(tmp_path, FAMILIES[family])
-
-
-@pytest.mark.parametrize("keep", [7, 1000, -1])
-def test_a_graph_that_is_cut_off_is_damaged(keep: int, tmp_path: Path) -> None:
-    exported(tmp_path, model("paper"), "int8")
-    graph = tmp_path / "step.onnx"
-    graph.write_bytes(graph.read_bytes()[:keep])
-    with pytest.raises(CheckpointError, match="export"):
-        read_exported(tmp_path, FAMILIES["paper"])
 
 
 def test_names_of_arrays_tell_the_truth(tmp_path: Path, checked_shapes: None) -> None:  # noqa: ARG001

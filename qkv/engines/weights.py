@@ -10,13 +10,13 @@ import numpy as np
 
 from qkv.config import ModelConfig
 from qkv.engines.arrays import load_array
+from qkv.engines.graphs import Read, read_graph
 from qkv.errors import CheckpointError
-from qkv.inspecting.graphs import Read, read_graph
-from qkv.inspecting.parts import LEARNED_POSITIONS
 from qkv.manifest import read_manifest, verified
 from qkv.search.engine import Floats
 
 EMBEDDING = "inputs.weight_VD"
+LEARNED_POSITIONS = "inputs.positions.weight_KD"
 
 T = TypeVar("T")
 
