@@ -16,6 +16,8 @@ from qkv.errors import CheckpointError
 
 _TYPES = {1: "<f4", 2: "u1", 3: "i1", 6: "<i4", 7: "<i8"}
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+_LONGEST_VARINT = 63
+"""Bits behind which no number goes on."""
 _GRAPH_OF_MODEL, _NODE_OF_GRAPH, _TENSOR_OF_GRAPH = 7, 1, 5
 
 
@@ -48,7 +50,7 @@ def read_graph(path: Path) -> Read:
                     nodes.append(_node(_part(content)))
                 elif part == _TENSOR_OF_GRAPH:
                     constants |= _tensor(_part(content))
-    except (OSError, ValueError, KeyError, IndexError) as error:
+    except (OSError, ValueError, KeyError, IndexError, OverflowError) as error:
         raise CheckpointError(f"{path} is damaged: {error}; export the model again") from error
     return Read(nodes, constants)
 
@@ -106,12 +108,13 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 
 def _varint(message: memoryview, place: int) -> tuple[int, int]:
     number = shift = 0
-    while True:
+    while shift <= _LONGEST_VARINT:
         byte = message[place]
         number |= (byte & 0x7F) << shift
         place, shift = place + 1, shift + 7
         if byte < 0x80:
             return number, place
+    raise ValueError("a number has no end")
 
 
 def _part(value: int | memoryview) -> memoryview:

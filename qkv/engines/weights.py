@@ -37,7 +37,19 @@ def read_exported(directory: Path, config: ModelConfig) -> Weights:
     """Those of what `qkv export` wrote."""
     numbers_VD = load_array(directory / "vectors.npy", dimensions=2, kinds="if")
     scale_V = load_array(directory / "scale.npy", dimensions=1, kinds="f")
-    arrays: dict[str, Floats] = {EMBEDDING: numbers_VD * scale_V[:, None]}
+    if len(scale_V) != len(numbers_VD):
+        raise CheckpointError(f"{directory / 'scale.npy'} is damaged: it has not a scale for each of the vectors")
+    try:
+        arrays = _layers(directory, config)
+    except (LookupError, ValueError) as error:
+        raise CheckpointError(f"{directory} is damaged: its graphs are not what `qkv export` writes") from error
+    precision = "int8" if numbers_VD.dtype == np.int8 else "float32"
+    return Weights({EMBEDDING: numbers_VD * scale_V[:, None], **arrays}, precision)
+
+
+def _layers(directory: Path, config: ModelConfig) -> dict[str, Floats]:
+    """Those of all that stands between the vectors of what is read and of what is written."""
+    arrays: dict[str, Floats] = {}
     reading, writing = (_Order(directory / name, config) for name in ("encoder.onnx", "step.onnx"))
     for layer in range(config.encoder_layers):
         arrays |= reading.block(f"encoder.blocks.{layer}", crosses=False)
@@ -51,7 +63,7 @@ def read_exported(directory: Path, config: ModelConfig) -> Weights:
     arrays |= reading.positions()
     reading.require_end()
     writing.require_end()
-    return Weights(arrays, "int8" if numbers_VD.dtype == np.int8 else "float32")
+    return arrays
 
 
 def read_checkpoint(directory: Path) -> Weights:
@@ -170,8 +182,14 @@ def _products(graph: Read) -> Iterator[_Product]:
             if found is not None:
                 yield found
             weight = constants[node.inputs[1]].astype(np.float32)
+            if weight.ndim != 2:
+                raise ValueError("a product is with no matrix")
             if node.kind == "MatMulIntegerToFloat":
-                weight = weight * constants[node.inputs[3]]
+                scale = constants[node.inputs[3]]
+                # Of other shapes, the product could be larger than all memory.
+                if scale.shape != weight.shape[1:]:
+                    raise ValueError("a matrix has not a scale for each of its outputs")
+                weight = weight * scale
             found = _Product(weight.T)
         elif node.kind == "Add" and node.inputs[1] in constants and found is not None:
             found = found._replace(bias=constants[node.inputs[1]])
