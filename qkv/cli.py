@@ -213,6 +213,7 @@ def _add_train(commands: _Commands[_Parser]) -> None:
         "  qkv train --data data/ --recipe big --output run/\n"
         "  qkv train train.en train.fr --recipe base --output run/ --max-time 25m\n"
         "  qkv train mine.en mine.fr --adapt run/ --output adapted/       learn on, from other text\n"
+        "  qkv train mine.en mine.fr --adapt models/default --output adapted/\n"
         "  qkv train train.en train.fr --recipe base --dry-run",
     )
     _corpus_arguments(parser, required=False)
@@ -222,8 +223,9 @@ def _add_train(commands: _Commands[_Parser]) -> None:
         "--adapt",
         type=Path,
         metavar="RUN",
-        help="begin with the weights, vocabulary and settings of this run; for a tenth of its steps at a tenth of its "
-        "learning rate, unless --set says otherwise",
+        help="begin with the weights, vocabulary and settings of this run, for a tenth of its steps at a tenth of its "
+        "learning rate; or with those of an exported model, for about three times through the text; unless --set says "
+        "otherwise",
     )
     time_argument(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the settings and what the run needs, and stop")
@@ -268,7 +270,7 @@ def _refuse_with_adapt(options: argparse.Namespace) -> None:
     """What a run has settled that is learned on from cannot be asked for again."""
     # What the new run has begun with is kept in it.
     if options.output is None or not (options.output / "start").is_dir():
-        require_run(options.adapt)
+        require_run(options.adapt, "name one that `qkv train` has made, or a model of `qkv export`")
     given = [f"--{name}" for name in ("recipe", "tokenizer") if getattr(options, name) is not None]
     if given:
         raise ConfigError(f"{', '.join(given)}: settled by {options.adapt}; leave it out, or change settings by --set")
@@ -473,7 +475,10 @@ def _recipe_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
 def _config(options: argparse.Namespace) -> Config:
     changes = changed_settings(options)
     adapting = getattr(options, "adapt", None) is not None
-    chosen = _adapted(options, changes) if adapting else recipe(options.recipe or "base")
+    return _asked_for(_adapted(options, changes) if adapting else recipe(options.recipe or "base"), options, changes)
+
+
+def _asked_for(chosen: Config, options: argparse.Namespace, changes: Mapping[str, str]) -> Config:
     if getattr(options, "data", None) is not None:
         from qkv.prepare import Prepared
 
@@ -485,11 +490,18 @@ def _config(options: argparse.Namespace) -> Config:
 
 
 def _adapted(options: argparse.Namespace, changes: Mapping[str, str]) -> Config:
-    """The settings of the run that is adapted; how often is told and saved fits the steps that are asked for."""
-    from qkv.training import adapted_from
+    """The settings of what is adapted; how often is told and saved fits the steps, asked for or those of the text."""
+    from qkv.prepare import Prepared
+    from qkv.prepare.mix import Mix
+    from qkv.training import adapted_from, fitting_steps
 
-    steps = changes.get("training.steps", "")
-    return adapted_from(options.adapt, options.output, steps=max(1, int(steps)) if steps.isdecimal() else None)
+    chosen = adapted_from(options.adapt, options.output)
+    asked = _asked_for(chosen, options, changes)
+    steps: int | None = asked.training.steps
+    if "training.steps" not in changes:
+        text = Mix.of(options.files, asked.text) if options.data is None else Prepared.open(options.data)
+        steps = fitting_steps(options.adapt, options.output, asked, text)
+    return adapted_from(options.adapt, options.output, steps=steps)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ MAY_IMPORT = {
     "qkv.inspecting": "errors pages config text search engines.shortlist engines.weights",
     "qkv.translate": "qkv errors progress storage config text search models.encoder_decoder engines inspecting",
     "qkv.training": (
-        "errors progress storage config text data layers models checkpoint devices prepare translate evaluate.scores"
+        "errors progress storage manifest config recipes text data layers models checkpoint devices prepare "
+        "engines.exported engines.weights translate evaluate.scores"
     ),
     # Applications: use assemblers.
     "qkv.evaluate": "errors",

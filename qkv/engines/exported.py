@@ -13,6 +13,8 @@ from qkv.search.engine import Engine
 from qkv.text.subwords import Tokenizer
 
 _GRAPH = "step.onnx"
+_NEEDED = {"config.json", "tokenizer.model", "vectors.npy", "scale.npy", "encoder.onnx", _GRAPH}
+"""Files that no exported model is without."""
 
 
 class Exported(NamedTuple):
@@ -33,19 +35,24 @@ def was_exported(path: Path) -> bool:
     return (path / MANIFEST).is_file() or any(path.glob("*.onnx"))
 
 
+def read_settings(path: Path) -> Config:
+    """The settings of what `qkv export` wrote, every file of it verified."""
+    files = read_manifest(path)
+    for name in sorted(_NEEDED.union(files)):
+        verified(path, name, files)
+    try:
+        return from_json((path / "config.json").read_text(encoding="utf-8"))
+    except (ConfigError, UnicodeDecodeError, OSError) as error:
+        raise CheckpointError(f"{path / 'config.json'} is damaged: {error}") from error
+
+
 def load_exported(path: Path) -> Exported:
     """What `qkv export` wrote, every file of it verified."""
     # Only who translates with an exported model waits for the runtime.
     from qkv.engines.onnx import OnnxEngine
     from qkv.engines.side_by_side import SideBySide
 
-    files = read_manifest(path)
-    for name in sorted(files):
-        verified(path, name, files)
-    try:
-        config = from_json((path / "config.json").read_text(encoding="utf-8"))
-    except (ConfigError, UnicodeDecodeError, OSError) as error:
-        raise CheckpointError(f"{path / 'config.json'} is damaged: {error}") from error
+    config = read_settings(path)
     tokenizer = Tokenizer.load(path / "tokenizer.model")
     looks = Looks.load(path, layers=config.model.decoder_layers, heads=config.model.heads)
     engine = OnnxEngine(path, looks_when_read=looks is not None and looks.when_read)

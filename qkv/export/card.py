@@ -85,10 +85,12 @@ def _training(run: RunDirectory, facts: Facts) -> Iterator[str]:
         "",
     )
     _, state = run.newest_state()
-    if BEGAN_WITH in state:
+    if (began_with := state.get(BEGAN_WITH)) is not None:
+        step = began_with.get("step")
+        whose = "an exported model." if step is None else f"another run, after step {step:,} of it."
         yield (
-            f"It began with the weights of another run, after step {state[BEGAN_WITH]['step']:,} of it. What that one "
-            "had learned from is not in the table below, and its terms hold here too."
+            f"It began with the weights of {whose} What that one had learned from is not in the table below, and its "
+            "terms hold here too."
         )
         yield ""
 

@@ -11,13 +11,13 @@ from qkv.config import Config
 from qkv.errors import ConfigError, NoTimeError
 from qkv.prepare import Prepared, prepare
 from qkv.prepare.mix import settled
-from qkv.training.adapting import adapted, adapted_from, require_named, to_adapt
+from qkv.training.adapting import adapted, adapted_from, fitting_steps, require_named, to_adapt
 from qkv.training.loop import train_run
 from qkv.training.plan import require_ready
 from qkv.training.processes import joined
 from qkv.training.stopping import in_time
 
-__all__ = ["adapted", "adapted_from", "train", "train_prepared"]
+__all__ = ["adapted", "adapted_from", "fitting_steps", "train", "train_prepared"]
 
 
 def train(
@@ -34,8 +34,8 @@ def train(
 ) -> bool:
     """From parallel text to a trained run: prepares the files into the run directory, then trains on them.
 
-    With `adapt`, a run that was trained before, the new one begins with its weights and has its vocabulary; its
-    settings, or those that `adapted_from` makes of them, are what fits.
+    With `adapt`, a run that was trained before or an exported model, the new run begins with its weights and has its
+    vocabulary; its settings, or those that `adapted_from` makes of them, are what fits.
 
     Training saves and ends before `time.monotonic()` is at the deadline; False where it did, and the same call goes on.
     """

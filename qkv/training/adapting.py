@@ -1,4 +1,4 @@
-"""Learning on from what another run has learned, with other text: its weights are where a new run begins.
+"""Learning on from what another has learned, with other text: its weights are where a new run begins.
 
 The new run keeps a copy of them, and of the settings they were learned with: once it has begun, it needs the other no
 more.
@@ -7,17 +7,18 @@ more.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qkv.checkpoint import RunDirectory, Saved, final_state, read, read_state, write
-from qkv.config import Config, ModelConfig, TextConfig, from_json, to_json
+from qkv.checkpoint import RunDirectory, Saved, read, read_state, write
+from qkv.config import Config, ModelConfig, TextConfig
 from qkv.errors import CheckpointError, ConfigError
 from qkv.prepare import Prepared
 from qkv.prepare.mix import Mix
-from qkv.training.lengths import often_enough
+from qkv.recipes.adapting import PASSES, adapting
+from qkv.training.before import EXPORTED, Before, RunBefore, before_at
+from qkv.training.lengths import often_enough, target_tokens
 from qkv.training.optimizer import paper_learning_rate
 
 _SHARE = 10
@@ -26,8 +27,6 @@ that what was learned is forgotten."""
 _WARMING_UP = 20
 _FREE = {"dropout"}
 """Settings of a model that its weights do not depend on."""
-_SETTINGS = "config"
-"""In the state beside the weights: all settings of the run that they are of."""
 
 
 def adapted(config: Config, *, steps: int | None = None) -> Config:
@@ -42,45 +41,68 @@ def adapted(config: Config, *, steps: int | None = None) -> Config:
     if options.schedule == "paper":
         peak *= paper_learning_rate(options.warmup_steps, config.model.width, options.warmup_steps)
     changes = {
-        "steps": steps,
         "schedule": "linear",
         "learning_rate": peak / _SHARE,
-        "warmup_steps": max(1, steps // _WARMING_UP),
         "decay_from": 0.0,
         "ramp_steps": 0,
         "dropout_after": 0,
-        **often_enough(options, steps),
     }
+    return _lasting(config.with_changes(training=changes), steps)
+
+
+def adapted_export(config: Config, *, steps: int | None = None) -> Config:
+    """The settings to learn on with, likewise, after an exported model with these."""
+    options = adapting()
+    changes = {
+        **dataclasses.asdict(options),
+        "tokens_per_batch": max(options.tokens_per_batch, config.data.row_width),
+        "label_smoothing": config.training.label_smoothing,
+    }
+    return _lasting(config.with_changes(training=changes), options.steps if steps is None else steps)
+
+
+def _lasting(config: Config, steps: int) -> Config:
+    changes = {"steps": steps, "warmup_steps": max(1, steps // _WARMING_UP), **often_enough(config.training, steps)}
     return config.with_changes(training=changes)
 
 
 def adapted_from(before: Path, output: Path | None, *, steps: int | None = None) -> Config:
-    """The settings to learn on with from a run, or from what the new run has kept of it.
+    """The settings to learn on with from a run or an exported model, or from what the new run has kept of it.
 
     A run that was itself adapted had a tenth of steps and rate already: it is learned on as from the first.
     """
+    first = _known(before, output).first()
+    return (adapted_export if first.exported else adapted)(first.config, steps=steps)
+
+
+def fitting_steps(before: Path, output: Path | None, config: Config, text: Prepared | Mix) -> int | None:
+    """How long to learn on from an exported model where nobody says: some times through the text; a run's own steps
+    tell, and it gets None."""
+    tokens, known = config.training.tokens_per_batch, _known(before, output)
+    if not known.first().exported:
+        return None
+    if tokens == "auto":
+        raise ConfigError(
+            "how many steps go through the text cannot be known before training.tokens_per_batch=auto is a number; "
+            "give training.steps too"
+        )
+    return max(1, PASSES * target_tokens(text, known.tokenizer_file, config) // tokens)
+
+
+def _known(before: Path, output: Path | None) -> Before:
+    """What is learned on from, or the new run where that has kept what is needed of it."""
     new = None if output is None else RunDirectory(output)
-    run = to_adapt(before, new) or new
-    assert run is not None, "only a new run may do without the one before"
-    return adapted(_settings(run), steps=steps)
+    if (there := to_adapt(before, new)) is not None:
+        return there
+    assert new is not None, "only a new run may do without what was before"
+    return RunBefore(new)
 
 
-def _settings(run: RunDirectory) -> Config:
-    """Those of a run; where it was adapted itself, it learns as the first one did."""
-    if not run.start.is_dir():
-        return run.config()
-    try:
-        first = from_json(json.dumps(read_state(run.start)[_SETTINGS]))
-        return dataclasses.replace(run.config(), training=first.training)
-    except (KeyError, ConfigError) as error:
-        raise CheckpointError(f"{run.start} is damaged: {error}") from error
-
-
-def to_adapt(adapt: Path | None, run: RunDirectory | None) -> RunDirectory | None:
-    """The run whose weights are still to be copied: none where the new one has them, and has learned on from them."""
+def to_adapt(adapt: Path | None, run: RunDirectory | None) -> Before | None:
+    """That whose weights are still to be copied: none where the new run has them, and has learned on from them."""
     if adapt is None or (run is not None and run.start.is_dir() and (run.learned or not adapt.is_dir())):
         return None
-    return RunDirectory.open(adapt)
+    return before_at(adapt)
 
 
 def require_adaptable(adapt: Path | None, run: RunDirectory | None, config: Config, vocabulary: str | None) -> None:
@@ -97,14 +119,8 @@ def require_adaptable(adapt: Path | None, run: RunDirectory | None, config: Conf
         raise ConfigError(f"{run.path} cannot adapt itself; give --output another directory")
     if run is not None and run.learned:
         raise ConfigError(f"{run.path} did not begin with the weights of another run; give --output another directory")
-    if not before.learned:
-        raise ConfigError(
-            f"{before.path} has no weights that could be learned on from; name a run that `qkv train` has trained, not "
-            "an exported model"
-        )
-    learned = before.config()
     saved = before.weights()
-    before.require_model(learned.model, saved.directory, saved.state)
+    learned = before.config()
     changed = _changed(dataclasses.asdict(learned.model), config.model)
     if changed:
         raise ConfigError(f"{before.path} has learned weights that do not fit {changed}; leave that out")
@@ -117,7 +133,7 @@ def require_adaptable(adapt: Path | None, run: RunDirectory | None, config: Conf
     _require_vocabulary(saved.state, vocabulary, before)
 
 
-def _require_vocabulary(state: Mapping[str, Any], vocabulary: str | None, before: RunDirectory) -> None:
+def _require_vocabulary(state: Mapping[str, Any], vocabulary: str | None, before: Before) -> None:
     if vocabulary is not None and state.get("tokenizer", vocabulary) != vocabulary:
         raise ConfigError(
             f"the text was prepared with another vocabulary than that of {before.path}; prepare it with "
@@ -125,7 +141,7 @@ def _require_vocabulary(state: Mapping[str, Any], vocabulary: str | None, before
         )
 
 
-def _require_text(before: RunDirectory, learned: TextConfig, now: TextConfig) -> None:
+def _require_text(before: Before, learned: TextConfig, now: TextConfig) -> None:
     if (now.directions is None) != (learned.directions is None):
         has, would = ("no", "one") if learned.directions is None else ("a", "none")
         raise ConfigError(
@@ -146,7 +162,7 @@ def _require_text(before: RunDirectory, learned: TextConfig, now: TextConfig) ->
         )
 
 
-def require_named(files: Sequence[Path], before: RunDirectory) -> None:
+def require_named(files: Sequence[Path], before: Before) -> None:
     """Refuses files whose names tell other languages than those of a run that has one direction."""
     known = before.config().text
     pair = {known.source_language, known.target_language}
@@ -161,13 +177,10 @@ def require_named(files: Sequence[Path], before: RunDirectory) -> None:
             )
 
 
-def begin_with(run: RunDirectory, before: RunDirectory) -> None:
+def begin_with(run: RunDirectory, before: Before) -> None:
     """Copies the weights with which a run begins that has learned nothing yet, and the settings they belong to."""
     saved = before.weights()
-    step = saved.state.get("weights_of_step", saved.state.get("step", 0))
-    state = final_state(saved.state, str(saved.state.get("weights", "last")), step)
-    kept = {**state, _SETTINGS: json.loads(to_json(_settings(before)))}
-    write(run.start, {"weights": saved.tensors["weights"]}, kept)
+    write(run.start, {"weights": saved.tensors["weights"]}, {**saved.state, **before.first().as_state()})
 
 
 def start_of(run: RunDirectory, config: Config, prepared: Prepared) -> Saved | None:
@@ -192,6 +205,8 @@ def origin(run: RunDirectory) -> dict[str, Any] | None:
     if not run.start.is_dir():
         return None
     state = read_state(run.start)
+    if EXPORTED in state:
+        return {EXPORTED: state[EXPORTED]}
     return {"step": state.get("weights_of_step", 0), "data": state.get("data", "")}
 
 

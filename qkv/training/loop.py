@@ -22,6 +22,7 @@ from qkv.errors import CheckpointError, QkvError, TrainingError
 from qkv.prepare import Prepared
 from qkv.storage import write_atomically
 from qkv.training.adapting import begin_with, origin, start_of
+from qkv.training.before import Before
 from qkv.training.checkpoints import Checkpoints, newest_saved, require_same_data
 from qkv.training.divergence import SLOWER, Diverged, Setback
 from qkv.training.feeding import batches_of, prefetched
@@ -45,13 +46,13 @@ def train_run(
     prepared: Prepared,
     processes: Processes,
     *,
-    before: RunDirectory | None = None,
+    before: Before | None = None,
     deadline: float | None = None,
     got_on: bool = False,
 ) -> bool:
     """Trains until the steps are done, going on from the newest checkpoint where there is one.
 
-    A new run may begin with the weights of a run `before`.
+    A new run may begin with the weights of what was `before`.
 
     False where time was up before; a signal raises `Stopped`. The same call goes on in either case. Time for nothing at
     all raises `NoTimeError`, unless whoever calls has `got_on` before.

@@ -188,9 +188,8 @@ class TestRefused:
     def test_itself(self, toy_data: Path, run: Path) -> None:
         self.refused(toy_data, run, QUICK, run, "cannot adapt itself")
 
-    def test_what_is_no_run(self, tmp_path: Path, toy_data: Path, exported: Path) -> None:
+    def test_what_is_no_run(self, tmp_path: Path, toy_data: Path) -> None:
         self.refused(toy_data, tmp_path / "run", QUICK, tmp_path / "nowhere", "no such run directory")
-        self.refused(toy_data, tmp_path / "run", QUICK, exported, "not an exported model")
 
     def test_a_run_without_weights(self, tmp_path: Path, toy_data: Path, run: Path) -> None:
         for part in ("final", "checkpoints"):
