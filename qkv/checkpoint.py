@@ -55,6 +55,8 @@ Tensors = Mapping[str, Tensor]
 _BESIDE_TENSORS = 1 << 16
 """Bytes of a checkpoint that are no tensors, at most: its JSON files and the heads of the others."""
 _STATE = "state.json"
+SHORTLIST = "shortlist"
+"""Tensors beside weights that came from an exported model: which subwords it expects."""
 BEGAN_WITH = "began_with"
 """In a state: what is known of another run's weights with which this one began."""
 _LARGEST_CONFIG = 1 << 20
@@ -367,17 +369,25 @@ def read(directory: Path, *, weights_only: bool = False) -> Saved:
     """What `write` wrote, verified against its manifest."""
     expected = read_manifest(directory)
     wanted = {_STATE, "weights.safetensors"} | {name for name in expected if not weights_only}
-    tensors: dict[str, dict[str, Tensor]] = {}
-    for name in sorted(wanted):
-        path = verified(directory, name, expected)
-        if path.suffix == ".safetensors":
-            try:
-                mapped = load_file(path)
-            except SafetensorError as error:
-                raise CheckpointError(f"{path} is damaged: {error}") from error
-            # Copies: what is only mapped into memory would crash this process if somebody wrote over the file.
-            tensors[path.stem] = {key: tensor.clone() for key, tensor in mapped.items()}
+    paths = [verified(directory, name, expected) for name in sorted(wanted)]
+    tensors = {path.stem: _load(path) for path in paths if path.suffix == ".safetensors"}
     return Saved(directory, tensors, read_state(directory))
+
+
+def read_tensors(directory: Path, name: str) -> dict[str, Tensor]:
+    """Of what `write` wrote the tensors of one name, verified likewise; none where there are none."""
+    expected = read_manifest(directory)
+    file = f"{name}.safetensors"
+    return _load(verified(directory, file, expected)) if file in expected else {}
+
+
+def _load(path: Path) -> dict[str, Tensor]:
+    try:
+        mapped = load_file(path)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    # Copies: what is only mapped into memory would crash this process if somebody wrote over the file.
+    return {key: tensor.clone() for key, tensor in mapped.items()}
 
 
 def read_state(directory: Path) -> dict[str, Any]:

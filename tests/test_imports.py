@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "qkv.translate": "qkv errors progress storage config text search models.encoder_decoder engines inspecting",
     "qkv.training": (
         "errors progress storage manifest config recipes text data layers models checkpoint devices prepare "
-        "engines.exported engines.weights translate evaluate.scores"
+        "engines.exported engines.looks engines.shortlist engines.weights translate evaluate.scores"
     ),
     # Applications: use assemblers.
     "qkv.evaluate": "errors",

@@ -7,7 +7,7 @@ language is asked for, there is a table for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -59,6 +59,40 @@ class Shortlist:
         if tagged:
             np.save(directory / _TAGS, np.array(self.tags), allow_pickle=False)
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that is in it, by name."""
+        return {"likely": self.likely, "frequent": self.frequent, "tags": np.array(self.tags, np.int64)}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]], vocabulary: int) -> Shortlist:
+        """What `arrays` gave."""
+        try:
+            likely, frequent, tags = (arrays[name] for name in ("likely", "frequent", "tags"))
+            tables, rows, _ = likely.shape
+            sound = (rows, tables) == (vocabulary, max(1, len(tags))) and frequent.shape[:-1] == (tables,)
+            known = all(one.dtype.kind in "iu" and not (one < 0).any() for one in (likely, frequent, tags))
+            sound = sound and known and all((one < vocabulary).all() for one in (likely, frequent, tags))
+        except (KeyError, ValueError, TypeError) as error:
+            raise CheckpointError(f"a shortlist is damaged: {error}") from error
+        if not sound:
+            raise CheckpointError("a shortlist is damaged: it is not one of this vocabulary")
+        return cls(likely, frequent, tuple(tags.tolist()))
+
+    def with_that_of(self, other: Shortlist) -> Shortlist:
+        """In the same tables, also what another has for the same languages."""
+        likely, always = [], []
+        for table, tag in enumerate(self.tags or (None,)):
+            there = [other.tags.index(tag)] if tag in other.tags else [] if tag is not None else [0]
+            likely.append(np.concatenate([_told(self.likely)[table], *(other.likely[one] for one in there)], axis=1))
+            always.append(np.unique(np.concatenate([self.frequent[table], *(other.frequent[one] for one in there)])))
+        widest, longest = max(one.shape[1] for one in likely), max(map(len, always))
+        rows = [np.pad(one, ((0, 0), (0, widest - one.shape[1])), mode="edge") for one in likely]
+        return Shortlist(
+            np.stack(rows).astype(self.likely.dtype),
+            np.stack([np.pad(one, (0, longest - len(one)), mode="edge") for one in always]),
+            self.tags,
+        )
+
     def table(self, source: Sequence[int]) -> int:
         """Which table a source is looked up in."""
         return self.tags.index(source[0]) if self.tags else 0
@@ -86,3 +120,9 @@ class Shortlist:
         for own, row in zip(own_NO, rows, strict=True):
             own[: len(row)] = row
         return own_NO
+
+
+def _told(likely: NDArray[Any]) -> NDArray[Any]:
+    """Without places that stand for nothing in every row, of which text of few words leaves many; one stays."""
+    empty = (likely == likely[:, :1]).all(axis=(0, 1))
+    return likely[..., : max(1, int(np.count_nonzero(~empty)))]

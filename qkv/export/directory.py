@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import qkv
-from qkv.checkpoint import RunDirectory
+from qkv.checkpoint import SHORTLIST, RunDirectory, read_tensors
 from qkv.config import to_json
 from qkv.engines.exported import is_exported
 from qkv.engines.heads import learn_looks
@@ -74,6 +74,8 @@ def export(
             tokenizer = loaded.tokenizer
             tags = target_tags(loaded.config.text, tokenizer)
             expected = learn_shortlist(prepared.corpus("train"), tokenizer.size, end=tokenizer.end, tags=tags)
+            if (known := _kept(run, tokenizer)) is not None:
+                expected = expected.with_that_of(known)
     write_exported(output, loaded, precision=precision, shortlist=expected)
 
 
@@ -116,6 +118,13 @@ def write_graphs(
             always = shortlist.always(table)
             graph = shortlist_graph(precision, vectors, _VECTORS, offset, always, given=given, dtype=kind)
             (place / f"{way}.{table}.onnx").write_bytes(graph)
+
+
+def _kept(run: Path, tokenizer: Tokenizer) -> Shortlist | None:
+    """The shortlist of the exported model that a run began with, or one before it: the run's own text has less."""
+    start = RunDirectory.open(run).start
+    kept = read_tensors(start, SHORTLIST) if start.is_dir() else {}
+    return Shortlist.of_arrays({name: one.numpy() for name, one in kept.items()}, tokenizer.size) if kept else None
 
 
 def _prepared(run: Path, data: Path | None, tokenizer: Tokenizer) -> Prepared:

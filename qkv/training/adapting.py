@@ -120,6 +120,8 @@ def require_adaptable(adapt: Path | None, run: RunDirectory | None, config: Conf
     if run is not None and run.learned:
         raise ConfigError(f"{run.path} did not begin with the weights of another run; give --output another directory")
     saved = before.weights()
+    # What is damaged is told before anything is prepared.
+    before.looks()
     learned = before.config()
     changed = _changed(dataclasses.asdict(learned.model), config.model)
     if changed:
@@ -179,8 +181,10 @@ def require_named(files: Sequence[Path], before: Before) -> None:
 
 def begin_with(run: RunDirectory, before: Before) -> None:
     """Copies the weights with which a run begins that has learned nothing yet, and the settings they belong to."""
-    saved = before.weights()
-    write(run.start, {"weights": saved.tensors["weights"]}, {**saved.state, **before.first().as_state()})
+    saved, looks = before.weights(), before.looks()
+    if looks is not None:
+        looks.save(run.path)
+    write(run.start, saved.tensors, {**saved.state, **before.first().as_state()})
 
 
 def start_of(run: RunDirectory, config: Config, prepared: Prepared) -> Saved | None:

@@ -9,11 +9,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from qkv.checkpoint import RunDirectory, Saved, final_state, read_state
+from qkv.checkpoint import SHORTLIST, RunDirectory, Saved, final_state, read_state, read_tensors
 from qkv.config import Config, from_json, to_json
 from qkv.engines.exported import read_settings, was_exported
+from qkv.engines.looks import Looks
+from qkv.engines.shortlist import Shortlist
 from qkv.engines.weights import read_exported
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import digest, read_manifest
@@ -59,7 +62,11 @@ class Before(Protocol):
         """What it learned on from; itself, where that is nothing."""
 
     def weights(self) -> Saved:
-        """Verified, with a state that tells what they belong to and where they are from."""
+        """Verified, with a state that tells what they belong to and where they are from; beside them what an exported
+        model knows of its words."""
+
+    def looks(self) -> Looks | None:
+        """Which of its heads tell where words came from, if that was learned."""
 
 
 def before_at(path: Path) -> Before:
@@ -107,7 +114,15 @@ class RunBefore:
         state = saved.state
         self._run.require_model(self.config().model, saved.directory, state)
         step = state.get("weights_of_step", state.get("step", 0))
-        return dataclasses.replace(saved, state=final_state(state, str(state.get("weights", "last")), step))
+        kept = read_tensors(self._run.start, SHORTLIST) if self._run.start.is_dir() else {}
+        return Saved(
+            saved.directory,
+            {"weights": saved.tensors["weights"], **({SHORTLIST: kept} if kept else {})},
+            final_state(state, str(state.get("weights", "last")), step),
+        )
+
+    def looks(self) -> Looks | None:
+        return _looks(self)
 
 
 class _Exported:
@@ -139,9 +154,21 @@ class _Exported:
             "weights": precision,
             EXPORTED: digest(read_manifest(self.path)),
         }
-        return Saved(self.path, {"weights": {name: _tensor(array) for name, array in arrays.items()}}, state)
+        tensors = {"weights": {name: _tensor(array, np.float32) for name, array in arrays.items()}}
+        if Shortlist.is_in(self.path):
+            known = Shortlist.load(self.path, tokenizer.size).arrays()
+            tensors[SHORTLIST] = {name: _tensor(array, np.int32) for name, array in known.items()}
+        return Saved(self.path, tensors, state)
+
+    def looks(self) -> Looks | None:
+        return _looks(self)
 
 
-def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
+def _looks(before: Before) -> Looks | None:
+    model = before.config().model
+    return Looks.load(before.path, layers=model.decoder_layers, heads=model.heads)
+
+
+def _tensor(array: NDArray[Any], kind: type[np.generic]) -> Tensor:
     # A copy: an array that was mapped from a file is not for writing.
-    return torch.from_numpy(np.array(array, np.float32))
+    return torch.from_numpy(np.array(array, kind))

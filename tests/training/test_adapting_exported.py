@@ -14,9 +14,11 @@ import pytest
 from qkv import checkpoint
 from qkv.checkpoint import RunDirectory
 from qkv.config import Config, to_json
+from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError, ConfigError, QkvError
 from qkv.export import export
 from qkv.manifest import MANIFEST, write_manifest
+from qkv.parcel.run import pack_run, unpack_run
 from qkv.prepare import Prepared, prepare
 from qkv.recipes.adapting import adapting
 from qkv.training import adapted_from, train, train_prepared
@@ -322,6 +324,51 @@ class TestRefused:
                 continue
             finally:
                 (model / name).write_bytes(content)
+
+
+class TestWhatItKnowsBesides:
+    """Which subwords to expect and where words came from was learned of more text than there is now."""
+
+    @pytest.fixture
+    def begun(self, tmp_path: Path, rounded: Path) -> Path:
+        few = write_tsv(tmp_path / "few.tsv", [(f"basa kodu{word}", f"udok asab{word}") for word in "abcdefghij"])
+        config = adapted_from(rounded, tmp_path / "begun", steps=1)
+        assert train([few], tmp_path / "begun", config, adapt=rounded)
+        return tmp_path / "begun"
+
+    def test_an_export_may_still_write_all_that_the_exported_model_could(
+        self, tmp_path: Path, rounded: Path, begun: Path
+    ) -> None:
+        once = adapted_from(begun, tmp_path / "twice", steps=1)
+        assert train_prepared(begun / "data", tmp_path / "twice", once, adapt=begun)
+        vocabulary = len(np.load(rounded / "scale.npy"))
+        known = Shortlist.load(rounded, vocabulary)
+        for run in (begun, tmp_path / "twice"):
+            export(run, tmp_path / "model", precision="int8")
+            found = Shortlist.load(tmp_path / "model", vocabulary)
+            for token in range(vocabulary):
+                may, might = (
+                    {*one.always(0).tolist(), *one.own(0, [[token]], wanted=[]).reshape(-1).tolist()}
+                    for one in (found, known)
+                )
+                assert might <= may
+            assert len(Translator.load(tmp_path / "model").translate(["basa", "kodu"])) == 2
+
+    def test_the_heads_that_align_stay_the_same(self, rounded: Path, begun: Path) -> None:
+        assert (begun / "alignment.json").read_bytes() == (rounded / "alignment.json").read_bytes()
+
+    def test_a_parcel_of_the_run_has_it(self, tmp_path: Path, begun: Path) -> None:
+        pack_run(begun, tmp_path / "parcel", part_bytes=1 << 20, what="newest", precision="bfloat16")
+        unpack_run(tmp_path / "parcel", tmp_path / "again")
+        one, other = (checkpoint.read_tensors(run / "start", "shortlist") for run in (begun, tmp_path / "again"))
+        assert one and toy.equal(one, other)
+
+    def test_heads_that_are_none_are_told_before_anything_is_prepared(self, tmp_path: Path, model: Path) -> None:
+        (model / "alignment.json").write_text("{}")
+        vouched_for(model)
+        with pytest.raises(CheckpointError, match=r"alignment\.json is damaged"):
+            train([write_tsv(tmp_path / "new.tsv", pairs(150))], tmp_path / "run", QUICK, adapt=model)
+        assert not (tmp_path / "run").exists()
 
 
 def test_the_card_says_that_it_learned_from_more(tmp_path: Path, rounded: Path, command: Command) -> None:
