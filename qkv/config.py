@@ -91,6 +91,8 @@ class TextConfig:
     target_language: str | None = None
     directions: str | None = None
     """From which languages into which, such as en-de,de-en, where there are several; a tag says which is asked for."""
+    tagged: bool = False
+    """Have that tag where there is one direction alone, too: a model that reads one was taught several before."""
     domains: str | None = None
     """Kinds of text that have a tag as well, such as docs,laws."""
     reserved: int = 16

@@ -72,6 +72,22 @@ def test_each_pair_is_learned_both_ways_behind_the_tag_of_its_target(corpora: Pa
     assert [*zip(*texts, strict=True)] == [(source, target) for _, source, target in sides(prepared, "valid")]
 
 
+def test_one_direction_alone_has_a_tag_where_that_is_asked_for(corpora: Path) -> None:
+    files = [corpora / "one.en-de.tsv"]
+    config = CONFIG.with_changes(text={"directions": "de-en", "tagged": True})
+    prepared = prepare(files, corpora / "out", config)
+    text = prepared.applied_to(Config()).text
+    assert (text.directions, text.source_language, text.target_language) == ("de-en", None, None)
+    for name, count in (("train", 110), ("valid", 10)):
+        found = sides(prepared, name)
+        assert len(found) == count
+        assert all(tags == ["<to:en>"] and source == german(target) for tags, source, target in found)
+    # Names tell it, too; without any nobody knows which tag.
+    assert settled(files, CONFIG.with_changes(text={"tagged": True})).text.directions == "en-de"
+    with pytest.raises(ConfigError, match="is not known, for a tag; name it like"):
+        Mix.of([write_tsv(corpora / "corpus.tsv", pairs(20))], CONFIG.with_changes(text={"tagged": True}).text)
+
+
 def write_pairs(path: Path, words: Sequence[str]) -> Path:
     write_tsv(path, [(word, german(word)) for word in words])
     return path

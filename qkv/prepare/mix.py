@@ -63,6 +63,8 @@ class Mix:
     """All rows."""
 
     rows: tuple[Ingredient, ...]
+    tags_one: bool = False
+    """Whether a tag says which language is asked for where that is always the same."""
 
     @classmethod
     def of(cls, files: Sequence[Path], text: TextConfig) -> Mix:
@@ -73,7 +75,13 @@ class Mix:
             raise ConfigError(f"{recipes[0]} says what is to be mixed; name all files there, and give none beside it")
         rows = _read(files[0]) if recipes else [Ingredient(part.files) for part in pair_files(files)]
         directions = asked or tuple(dict.fromkeys(itertools.chain.from_iterable(row.directions for row in rows)))
-        return cls(tuple(_settled(_paired(rows, directions, text), directions, text)))
+        mix = cls(tuple(_settled(_paired(rows, directions, text), directions, text)), text.tagged)
+        if text.tagged and rows and not mix.directions:
+            raise ConfigError(
+                f"which languages {mix.files[0]} has is not known, for a tag; name it like corpus.en-de.tsv, or give "
+                "--from and --to"
+            )
+        return mix
 
     def beside(self, valid: Sequence[Path], test: Sequence[Path], text: TextConfig) -> Mix:
         """What validation files stand for where these rows are learned from; they and test files must go with them."""
@@ -103,7 +111,8 @@ class Mix:
                 if any(named_pair(part.files) for part in row.parts())
                 else dataclasses.replace(row, pair=order, directions=self.directions)
                 for row in mix.rows
-            )
+            ),
+            self.tags_one,
         )
 
     @property
@@ -128,19 +137,24 @@ class Mix:
     @property
     def is_plain(self) -> bool:
         """Whether pairs are learned as they stand, once."""
-        return len(self.directions) <= 1 and all(
+        return not self.is_tagged and all(
             row.repetitions == 1 and row.domain is None and (not row.directions or row.pair in row.directions)
             for row in self.rows
         )
 
     @property
+    def is_tagged(self) -> bool:
+        """Whether a source begins with the language that is asked for."""
+        return len(self.directions) > 1 or self.tags_one
+
+    @property
     def tags_before_a_source(self) -> int:
         """How many there are at most."""
-        return (len(self.directions) > 1) + bool(self.domains)
+        return self.is_tagged + bool(self.domains)
 
     def applied_to(self, config: Config) -> Config:
         """The config with the languages that the mix tells."""
-        if len(self.directions) > 1:
+        if self.is_tagged:
             languages: dict[str, str | None] = {
                 "directions": ",".join(map(str, self.directions)), "source_language": None, "target_language": None
             }  # fmt: skip
@@ -228,7 +242,8 @@ def _paired(rows: Iterable[Ingredient], directions: Sequence[Direction], text: T
         pair = _columns(row.pair or _named(row, text) or only, text)
         if pair is None and directions:
             raise ConfigError(
-                f"which languages {row.files[0]} has is not known; name it like corpus.en-de.tsv, or give its pair"
+                f"which languages {row.files[0]} has is not known; name it like corpus.en-de.tsv, or give its pair: "
+                "in a mix, or by --from and --to"
             )
         result.append(dataclasses.replace(row, pair=pair))
     _require_one_order(result)

@@ -106,7 +106,7 @@ class Mixing:
                     )
 
     def _tags(self, row: Ingredient, direction: Direction | None) -> Iterator[int]:
-        if direction is not None and len(self.mix.directions) > 1:
+        if direction is not None and self.mix.is_tagged:
             yield self.tokenizer.tag(direction.target)
         if row.domain is not None:
             yield self.tokenizer.domain(row.domain)

@@ -18,7 +18,7 @@ def adapting() -> TrainingConfig:
         tokens_per_batch=1024,
         optimizer="adamw",
         schedule="linear",
-        learning_rate=2e-4,
+        learning_rate=3e-4,
         decay_from=0.0,
         epsilon=1e-8,
         clip=1.0,

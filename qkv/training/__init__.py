@@ -11,7 +11,15 @@ from qkv.config import Config
 from qkv.errors import ConfigError, NoTimeError
 from qkv.prepare import Prepared, prepare
 from qkv.prepare.mix import settled
-from qkv.training.adapting import adapted, adapted_from, fitting_steps, require_named, to_adapt
+from qkv.training.adapting import (
+    adapted,
+    adapted_from,
+    fitting_steps,
+    known_of,
+    require_named,
+    tagged_alike,
+    to_adapt,
+)
 from qkv.training.loop import train_run
 from qkv.training.plan import require_ready
 from qkv.training.processes import joined
@@ -45,11 +53,12 @@ def train(
     before = to_adapt(adapting, run)
     if before is not None:
         require_named(_paths(files), before)
-    config = settled(_paths(files), config)
     if adapting is not None:
         if tokenizer is not None:
             raise ConfigError("a model that is adapted keeps its vocabulary; leave the tokenizer out")
-        tokenizer = (before or run).tokenizer_file
+        known = known_of(adapting, run)
+        config, tokenizer = tagged_alike(_paths(files), config, known), known.tokenizer_file
+    config = settled(_paths(files), config)
 
     def prepare_files() -> bool:
         # Preparing may take long: what is wrong with the rest is said before it.

@@ -71,14 +71,15 @@ def adapted_from(before: Path, output: Path | None, *, steps: int | None = None)
 
     A run that was itself adapted had a tenth of steps and rate already: it is learned on as from the first.
     """
-    first = _known(before, output).first()
+    first = known_of(before, None if output is None else RunDirectory(output)).first()
     return (adapted_export if first.exported else adapted)(first.config, steps=steps)
 
 
 def fitting_steps(before: Path, output: Path | None, config: Config, text: Prepared | Mix) -> int | None:
     """How long to learn on from an exported model where nobody says: some times through the text; a run's own steps
     tell, and it gets None."""
-    tokens, known = config.training.tokens_per_batch, _known(before, output)
+    tokens = config.training.tokens_per_batch
+    known = known_of(before, None if output is None else RunDirectory(output))
     if not known.first().exported:
         return None
     if tokens == "auto":
@@ -89,13 +90,12 @@ def fitting_steps(before: Path, output: Path | None, config: Config, text: Prepa
     return max(1, PASSES * target_tokens(text, known.tokenizer_file, config) // tokens)
 
 
-def _known(before: Path, output: Path | None) -> Before:
+def known_of(adapt: Path, run: RunDirectory | None) -> Before:
     """What is learned on from, or the new run where that has kept what is needed of it."""
-    new = None if output is None else RunDirectory(output)
-    if (there := to_adapt(before, new)) is not None:
-        return there
-    assert new is not None, "only a new run may do without what was before"
-    return RunBefore(new)
+    if (before := to_adapt(adapt, run)) is not None:
+        return before
+    assert run is not None, "only a new run may do without what was before"
+    return RunBefore(run)
 
 
 def to_adapt(adapt: Path | None, run: RunDirectory | None) -> Before | None:
@@ -143,13 +143,23 @@ def _require_vocabulary(state: Mapping[str, Any], vocabulary: str | None, before
         )
 
 
+def tagged_alike(files: Sequence[Path], config: Config, known: Before) -> Config:
+    """The settings with a tag before the sources of one direction, where there were several before."""
+    one = len(Mix.of(files, config.text).directions) == 1
+    return config.with_changes(text={"tagged": True}) if one and known.config().text.directions is not None else config
+
+
 def _require_text(before: Before, learned: TextConfig, now: TextConfig) -> None:
     if (now.directions is None) != (learned.directions is None):
         has, would = ("no", "one") if learned.directions is None else ("a", "none")
+        remedy = (
+            "a model of one direction is adapted with text of that one"
+            if learned.directions is None
+            else "prepare it with --set text.tagged=true"
+        )
         raise ConfigError(
             f"{before.path} reads {has} tag of the target's language before a source, and with the new text there "
-            f"would be {would}: a model of several directions is adapted with text of two of them or more, and a model "
-            "of one direction with text of that one"
+            f"would be {would}: {remedy}"
         )
     for name in ("source_language", "target_language"):
         code, known = getattr(now, name), getattr(learned, name)

@@ -16,7 +16,7 @@ from qkv.prepare.check import check_request
 from qkv.prepare.directory import Request, existing, require_space, space_needed
 from qkv.prepare.mix import Mix
 from qkv.storage import readable_size
-from qkv.training.adapting import require_adaptable, require_named, to_adapt
+from qkv.training.adapting import known_of, require_adaptable, require_named, tagged_alike, to_adapt
 from qkv.training.averaging import FINAL
 from qkv.training.checkpoints import require_same_data
 from qkv.training.fitting import fitted
@@ -94,9 +94,9 @@ def plan_training(
     before = to_adapt(adapt, run)
     if before is not None:
         require_named(files, before)
-        tokenizer = before.tokenizer_file
-    elif adapt is not None and run is not None:
-        tokenizer = run.tokenizer_file
+    if adapt is not None:
+        known = known_of(adapt, run)
+        config, tokenizer = tagged_alike(files, config, known), known.tokenizer_file
     mix = Mix.of(files, config.text)
     config, files = mix.applied_to(config), mix.files
     with joined() as processes:

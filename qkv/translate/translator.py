@@ -64,7 +64,7 @@ class Translator:
         source_language: str | None = None,
         target_language: str | None = None,
         directions: Sequence[Direction] | None = None,
-        tags: tuple[int, ...] = (),
+        reads_tag: bool = False,
         plain_marks: bool = False,
         warn: Callable[[str], None] | None = None,
         whole: WholeSearch | None = None,
@@ -72,16 +72,21 @@ class Translator:
         aligns_as_learned: bool = False,
     ) -> None:
         """Of a text no more than `longest` tokens are read, and documents are cut where it has more than `learned`.
-        Where there are several `directions`, `between` gives the translator of one of them; `inside` is the model to
-        who looks into it."""
+        Where there are several `directions`, `between` gives the translator of one of them; a source begins with a tag
+        then, and if the model `reads_tag` with one direction alone. `inside` is the model to who looks into it."""
         self.engine = engine
         self.aligns_as_learned = aligns_as_learned
         """Whether its alignments are of the heads that were found to align best, and not of those that usually do."""
         self._inside = inside
         self._whole = whole
+        self._directions = tuple(directions or ())
+        self._reads_tag = reads_tag or len(self._directions) > 1
+        tags: tuple[int, ...] = ()
+        if reads_tag and len(self._directions) == 1:
+            ((source_language, target_language),) = self._directions
+            tags = (tokenizer.tag(target_language),)
         self.source_language = source_language
         self.target_language = target_language
-        self._directions = tuple(directions or ())
         self._search = search
         longest = min(search.longest_source, longest or search.longest_source)
         self._wording = Wording(
@@ -165,6 +170,7 @@ class Translator:
             source_language=config.text.source_language,
             target_language=config.text.target_language,
             directions=directions_of(config.text),
+            reads_tag=config.text.directions is not None,
             right_to_left=config.text.right_to_left,
             plain_marks=config.data.typography == "plain",
             whole=whole,
@@ -183,7 +189,7 @@ class Translator:
         `domain` is a kind of text that the model has learned to tell apart.
         """
         source, target = chosen(self._directions, source, target)
-        tags: tuple[int, ...] = (self.tokenizer.tag(str(target)),) if len(self._directions) > 1 else ()
+        tags: tuple[int, ...] = (self.tokenizer.tag(str(target)),) if self._reads_tag else ()
         if domain is not None:
             tags += (self.tokenizer.domain(domain),)
         one = self._with_wording(tags=tags, language=target)
@@ -244,6 +250,7 @@ class Translator:
             source_language=first.source_language,
             target_language=first.target_language,
             directions=[one for one in first._directions if all(one in other._directions for _, other in others)],
+            reads_tag=first._reads_tag,
             right_to_left=first._wording.right_to_left,
             plain_marks=first._wording.plain_marks,
             aligns_as_learned=all(one.aligns_as_learned for one in translators.values()),

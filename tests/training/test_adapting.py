@@ -21,6 +21,7 @@ from qkv.recipes import recipe
 from qkv.training import adapted, adapted_from, train, train_prepared
 from qkv.training.learner import Learner
 from qkv.training.validation import Validation
+from qkv.translate import Translator
 from tests import toy
 from tests.toy import LEARNS, QUICK, Command, pairs, write_tsv
 from tests.training.crashing import interrupted
@@ -297,16 +298,52 @@ class TestLanguages:
         assert train([corpus], tmp_path / "run", RunDirectory(both).config(), adapt=both)
         assert RunDirectory(tmp_path / "run").config().text.directions == "en-de,de-en"
 
-    def test_one_direction_alone_would_have_no_tag(self, tmp_path: Path, both: Path) -> None:
+    def test_one_direction_alone_keeps_its_tag(self, tmp_path: Path, both: Path, command: Command) -> None:
+        """So it translates as before, and nobody has to say which of one direction is meant."""
         corpus = write_tsv(tmp_path / "new.en-de.tsv", pairs(150, seed=3))
-        config = RunDirectory(both).config().with_changes(text={"directions": "en-de"})
-        with pytest.raises(ConfigError, match="with text of two of them or more"):
-            train([corpus], tmp_path / "run", config, adapt=both)
+        given = ("train", corpus, "--adapt", both, "--output", tmp_path / "run", "--directions", "en-de")
+        still = ("--set", "training.steps=2", "--set", "training.learning_rate=1e-30")
+        assert b"text.tagged = True" in command(*given, *still, "--dry-run").out
+        assert command(*given, *still).code == 0
+        text = RunDirectory(tmp_path / "run").config().text
+        assert (text.directions, text.tagged) == ("en-de", True)
+        expected = Translator.load(both).between("en", "de").translate(["basa kodu"])[0]
+        found = Translator.load(tmp_path / "run").translate(["basa kodu"])[0]
+        assert found.text == expected.text
+        assert found.score == pytest.approx(expected.score)
+        # What two models have in common may be one direction, too.
+        for paths in ((tmp_path / "run", both), (both, tmp_path / "run")):
+            assert Translator.load(*paths).translate(["basa kodu"])[0].score == pytest.approx(expected.score)
+        longer = command(*given, "--set", "training.steps=4", "--set", "training.learning_rate=1e-30")
+        assert longer.code == 0 and "going on after step 2" in longer.err
+
+    def test_and_may_be_taught_both_again(self, tmp_path: Path, both: Path) -> None:
+        corpus = write_tsv(tmp_path / "new.en-de.tsv", pairs(150, seed=3))
+        config = RunDirectory(both).config()
+        one = config.with_changes(text={"directions": "en-de"})
+        assert train([corpus], tmp_path / "one", one, adapt=both)
+        known = RunDirectory(tmp_path / "one").config()
+        for name, directions in (("again", "en-de"), ("two", "en-de,de-en")):
+            asked = known.with_changes(text={"directions": directions})
+            assert train([corpus], tmp_path / name, asked, adapt=tmp_path / "one")
+            assert RunDirectory(tmp_path / name).config().text.directions == directions
+
+    def test_prepared_text_of_one_direction_is_asked_to_have_it(
+        self, tmp_path: Path, both: Path, command: Command
+    ) -> None:
+        corpus = write_tsv(tmp_path / "new.en-de.tsv", pairs(150, seed=3))
+        given = ("prepare", corpus, "--tokenizer", both / "tokenizer.model", "--set", "text.vocabulary=320")
+        assert command(*given, "--output", tmp_path / "data").code == 0
+        adapt = ("train", "--adapt", both, "--output", tmp_path / "run", "--dry-run", "--data")
+        refused = command(*adapt, tmp_path / "data")
+        assert refused.code == 2 and "prepare it with --set text.tagged=true" in refused.err
+        assert command(*given, "--set", "text.tagged=true", "--output", tmp_path / "tagged").code == 0
+        assert command(*adapt, tmp_path / "tagged").code == 0
 
     def test_and_several_would_have_one_that_a_model_of_one_direction_has_not(self, tmp_path: Path, one: Path) -> None:
         corpus = write_tsv(tmp_path / "new.en-de.tsv", pairs(150, seed=3))
         config = RunDirectory(one).config().with_changes(text={"directions": "en-de,de-en"})
-        with pytest.raises(ConfigError, match="a model of one direction with text of that one"):
+        with pytest.raises(ConfigError, match="a model of one direction is adapted with text of that one"):
             train([corpus], tmp_path / "run", config, adapt=one)
 
     @pytest.mark.parametrize(
