@@ -6,7 +6,7 @@ run/data/                  the prepared corpus, where training prepared it
 run/data.path              where it is, where it was prepared elsewhere
 run/log.jsonl              one JSON object a report
 run/checkpoints/step-N/    weights, optimizer and training state after step N, with a manifest
-run/start/                 the weights it began with, where these are another run's
+run/start/                 the weights it began with, where these are another's, and what that knew besides
 run/final/                 the finished run's weights, with a manifest
 run/lock                   held by the process that writes to the run
 """

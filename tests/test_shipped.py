@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from qkv.manifest import read_manifest, verified
-from qkv.translate import Catalogue, terms_of, translate_document
+from qkv.text.subwords import Tokenizer
+from qkv.translate import Catalogue, Translator, terms_of, translate_document
 from tests.serve.served import running
+from tests.toy import Command
 
 ROOT = Path(__file__).parent.parent
 MODELS = ROOT / "models"
@@ -141,6 +143,45 @@ def test_a_side_that_only_one_direction_has_directly_need_not_be_named() -> None
     assert (done.returncode, "animal" in done.stdout) == (0, True), done.stderr
     done = translated("--to", "en", text="Guten Morgen.")
     assert (done.returncode, "de-en, fr-en" in done.stderr) == (2, True)
+
+
+def test_the_weights_to_learn_on_from_hold_translations_to_be_as_likely_as_it_does(catalogue: Catalogue) -> None:
+    import torch
+
+    from qkv.models.build import assemble
+    from qkv.training.before import before_at
+
+    before = before_at(MODELS / "default")
+    config, tokenizer = before.config(), Tokenizer.load(before.tokenizer_file)
+    with torch.device("meta"):
+        model = assemble(config.model, tokenizer.size)
+    model.load_state_dict(before.weights().tensors["weights"], assign=True)
+    learner = Translator.of(model.eval(), tokenizer, config)
+    pairs = [
+        ("en", "de", SENTENCE, "Das Tier überquerte die Straße nicht, weil es zu müde war."),
+        ("en", "fr", SENTENCE, "L'animal n'a pas traversé la rue parce qu'il était trop fatigué."),
+        ("de", "en", "Das Haus ist alt, aber schön.", "The house is old but beautiful."),
+        ("fr", "en", "Le chat dort sur le canapé.", "The cat is sleeping on the couch."),
+    ]
+    for source, target, text, translation in pairs:
+        (found,), (expected,) = (
+            one.score([text], [translation])
+            for one in (learner.between(source, target), catalogue.translator(source, target))
+        )
+        tokens = len(expected.tokens)
+        assert -1.5 < expected.log_probability / tokens < 0
+        # It chooses from a shortlist, which makes what is on it a little likelier.
+        assert abs(found.log_probability - expected.log_probability) / tokens < 0.1
+
+
+def test_it_may_be_learned_on_from_with_two_files_and_no_more_than_that(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "mine.en").write_text("The house is old.\nThe “king” is tired.\n" * 40)
+    (tmp_path / "mine.fr").write_text("La maison est vieille.\nLe « roi » est fatigué.\n" * 40)
+    files = (tmp_path / "mine.en", tmp_path / "mine.fr")
+    told = command("train", *files, "--adapt", MODELS / "default", "--output", tmp_path / "run", "--dry-run")
+    assert told.code == 0, told.err
+    assert {"text.directions = en-fr,fr-en", "data.typography = plain", "training.device = auto"} <= {*told.lines}
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_server_without_a_model_serves_it() -> None:

@@ -131,9 +131,11 @@ class _Exported:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tokenizer_file = path / "tokenizer.model"
+        # Once: every file is verified for that.
+        self._config = read_settings(path)
 
     def config(self) -> Config:
-        return read_settings(self.path)
+        return self._config
 
     def first(self) -> First:
         return First(self.config(), exported=True)
