@@ -366,7 +366,7 @@ def from_json(text: str) -> Config:
     """The config that `to_json` wrote; a setting it does not know is an error, a missing one takes its default."""
     try:
         sections = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"the configuration is not JSON: {error}") from error
     if not isinstance(sections, dict):
         raise ConfigError("the configuration is not a JSON object of sections")

@@ -18,7 +18,7 @@ def load_array(path: Path, *, dimensions: int, kinds: str, below: int | None = N
         array = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
-    sound = array.ndim == dimensions and array.dtype.kind in kinds
+    sound = array.ndim == dimensions and array.dtype.kind in kinds and array.size > 0
     if not sound or (below is not None and (array.min() < 0 or array.max() >= below)):
         raise CheckpointError(f"{path} is damaged: its numbers are not what they should be")
     return array

@@ -44,7 +44,9 @@ def read_exported(directory: Path, config: ModelConfig) -> Weights:
     except (LookupError, ValueError) as error:
         raise CheckpointError(f"{directory} is damaged: its graphs are not what `qkv export` writes") from error
     precision = "int8" if numbers_VD.dtype == np.int8 else "float32"
-    return Weights({EMBEDDING: numbers_VD * scale_V[:, None], **arrays}, precision)
+    # What is no number here is for the caller to refuse, and not for numpy to tell of.
+    with np.errstate(invalid="ignore", over="ignore"):
+        return Weights({EMBEDDING: numbers_VD * scale_V[:, None], **arrays}, precision)
 
 
 def _layers(directory: Path, config: ModelConfig) -> dict[str, Floats]:

@@ -37,6 +37,7 @@ from qkv.export.shortlist import learn_shortlist
 from qkv.manifest import write_manifest
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
+from qkv.progress import tell
 from qkv.storage import replacing_directory
 from qkv.text.subwords import Tokenizer, target_tags
 
@@ -56,6 +57,7 @@ def export(
 ) -> None:
     """Writes the model of a run, in numbers of this precision; a shortlist is learned from the data it learned from.
 
+    Of a run that was adapted that is too little: it gets one where it began with one, or where `data` is named.
     With `plain_marks` it translates as if its text had been prepared with `data.typography=plain`.
     """
     if precision not in PRECISIONS:
@@ -65,6 +67,13 @@ def export(
     loaded = read_run(run)
     if plain_marks:
         loaded = loaded._replace(config=loaded.config.with_changes(data={"typography": "plain"}))
+    known = _kept(run, loaded.tokenizer) if shortlist else None
+    if shortlist and known is None and data is None and _was_adapted(run):
+        tell(
+            f"no shortlist: {run} was adapted, and its text has few of the words that it knows; --data DIR names text "
+            "to learn one from, such as that of the run before"
+        )
+        shortlist = False
     prepared = _prepared(run, data, loaded.tokenizer) if shortlist or data is not None else None
     expected = None
     if prepared is not None:
@@ -74,7 +83,7 @@ def export(
             tokenizer = loaded.tokenizer
             tags = target_tags(loaded.config.text, tokenizer)
             expected = learn_shortlist(prepared.corpus("train"), tokenizer.size, end=tokenizer.end, tags=tags)
-            if (known := _kept(run, tokenizer)) is not None:
+            if known is not None:
                 expected = expected.with_that_of(known)
     write_exported(output, loaded, precision=precision, shortlist=expected)
 
@@ -118,6 +127,10 @@ def write_graphs(
             always = shortlist.always(table)
             graph = shortlist_graph(precision, vectors, _VECTORS, offset, always, given=given, dtype=kind)
             (place / f"{way}.{table}.onnx").write_bytes(graph)
+
+
+def _was_adapted(run: Path) -> bool:
+    return RunDirectory.open(run).start.is_dir()
 
 
 def _kept(run: Path, tokenizer: Tokenizer) -> Shortlist | None:

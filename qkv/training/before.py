@@ -146,7 +146,8 @@ class _Exported:
         with torch.device("meta"):
             expected = assemble(model, tokenizer.size).state_dict()
         shapes = {name: tuple(tensor.shape) for name, tensor in expected.items()}
-        if {name: array.shape for name, array in arrays.items()} != shapes:
+        fits = {name: array.shape for name, array in arrays.items()} == shapes
+        if not fits or not all(np.isfinite(array).all() for array in arrays.values()):
             raise CheckpointError(
                 f"{self.path} is damaged: its weights do not fit its config.json and tokenizer; export the run again"
             )

@@ -206,6 +206,32 @@ class TestCommand:
             assert "encoder.onnx is damaged" in refused.err
         assert not (tmp_path / "run").exists()
 
+    @pytest.mark.parametrize("scale", [np.nan, np.inf])
+    def test_weights_that_are_no_numbers_are_told_before_anything_is_prepared(
+        self, scale: float, tmp_path: Path, model: Path, command: Command
+    ) -> None:
+        np.save(model / "scale.npy", np.full_like(np.load(model / "scale.npy"), scale))
+        vouched_for(model)
+        corpus = write_tsv(tmp_path / "new.tsv", pairs(150, seed=4))
+        refused = command("train", corpus, "--adapt", model, "--output", tmp_path / "run", "--dry-run")
+        assert (refused.code, refused.err.count("\n")) == (3, 1)
+        assert f"{model} is damaged" in refused.err
+
+    def test_empty_shortlists_and_settings_without_end_are_told_in_one_line(
+        self, tmp_path: Path, model: Path, command: Command
+    ) -> None:
+        corpus = write_tsv(tmp_path / "new.tsv", pairs(150, seed=4))
+        whole = (model / "shortlist.frequent.npy").read_bytes()
+        np.save(model / "shortlist.frequent.npy", np.zeros(0, np.int64))
+        vouched_for(model)
+        refused = command("train", corpus, "--adapt", model, "--output", tmp_path / "run", "--dry-run")
+        assert (refused.code, refused.err.count("\n")) == (3, 1) and "shortlist.frequent.npy is damaged" in refused.err
+        (model / "shortlist.frequent.npy").write_bytes(whole)
+        (model / "config.json").write_text("[" * 100_000)
+        vouched_for(model)
+        refused = command("train", corpus, "--adapt", model, "--output", tmp_path / "run", "--dry-run")
+        assert (refused.code, refused.err.count("\n")) == (3, 1) and "config.json is damaged" in refused.err
+
     def test_a_name_that_is_neither_is_told(self, tmp_path: Path, command: Command) -> None:
         corpus = write_tsv(tmp_path / "new.tsv", pairs(150, seed=4))
         refused = command("train", corpus, "--adapt", tmp_path, "--output", tmp_path / "run")
@@ -353,6 +379,19 @@ class TestWhatItKnowsBesides:
                 )
                 assert might <= may
             assert len(Translator.load(tmp_path / "model").translate(["basa", "kodu"])) == 2
+
+    def test_without_one_none_is_learned_of_the_little_that_was_new(
+        self, tmp_path: Path, finished: Path, toy_data: Path, command: Command
+    ) -> None:
+        few = write_tsv(tmp_path / "few.tsv", pairs(150, seed=6))
+        assert train([few], tmp_path / "run", adapted_from(finished, tmp_path / "run", steps=1), adapt=finished)
+        told = command("export", tmp_path / "run", "--output", tmp_path / "model")
+        assert told.code == 0 and "no shortlist" in told.err and "--data DIR" in told.err
+        assert not Shortlist.is_in(tmp_path / "model")
+        assert len(Translator.load(tmp_path / "model").translate(["basa", "kodu"])) == 2
+        told = command("export", tmp_path / "run", "--output", tmp_path / "model", "--data", toy_data)
+        assert told.code == 0 and told.err == ""
+        assert Shortlist.is_in(tmp_path / "model")
 
     def test_the_heads_that_align_stay_the_same(self, rounded: Path, begun: Path) -> None:
         assert (begun / "alignment.json").read_bytes() == (rounded / "alignment.json").read_bytes()
