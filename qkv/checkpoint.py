@@ -58,7 +58,7 @@ _STATE = "state.json"
 SHORTLIST = "shortlist"
 """Tensors beside weights that came from an exported model: which subwords it expects."""
 BEGAN_WITH = "began_with"
-"""In a state: what is known of another run's weights with which this one began."""
+"""In a state: what is known of the weights with which the run began, where these are another's."""
 _LARGEST_CONFIG = 1 << 20
 _LONGEST_PATH = 1 << 16
 _NUMBER = (int, float)

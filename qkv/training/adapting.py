@@ -118,7 +118,7 @@ def require_adaptable(adapt: Path | None, run: RunDirectory | None, config: Conf
     if run is not None and before.path.resolve() == run.path.resolve():
         raise ConfigError(f"{run.path} cannot adapt itself; give --output another directory")
     if run is not None and run.learned:
-        raise ConfigError(f"{run.path} did not begin with the weights of another run; give --output another directory")
+        raise ConfigError(f"{run.path} did not begin with the weights of another; give --output another directory")
     saved = before.weights()
     # What is damaged is told before anything is prepared.
     before.looks()
@@ -152,11 +152,11 @@ def tagged_alike(files: Sequence[Path], config: Config, known: Before) -> Config
 def _require_text(before: Before, learned: TextConfig, now: TextConfig) -> None:
     if (now.directions is None) != (learned.directions is None):
         has, would = ("no", "one") if learned.directions is None else ("a", "none")
-        remedy = (
-            "a model of one direction is adapted with text of that one"
-            if learned.directions is None
-            else "prepare it with --set text.tagged=true"
-        )
+        remedy = "prepare it with --set text.tagged=true"
+        if learned.directions is None:
+            remedy = "a model of one direction is adapted with text of that one"
+        if now.tagged:
+            remedy = "leave text.tagged out"
         raise ConfigError(
             f"{before.path} reads {has} tag of the target's language before a source, and with the new text there "
             f"would be {would}: {remedy}"

@@ -203,7 +203,7 @@ class TestRefused:
         self.refused(other, tmp_path / "run", QUICK, finished, "prepare it with --tokenizer .*tokenizer.model")
 
     def test_a_run_that_began_otherwise(self, toy_data: Path, finished: Path, run: Path) -> None:
-        self.refused(toy_data, run, QUICK, finished, "did not begin with the weights of another run")
+        self.refused(toy_data, run, QUICK, finished, "did not begin with the weights of another")
 
     def test_weights_that_were_damaged(self, tmp_path: Path, toy_data: Path, run: Path) -> None:
         """Before anything is prepared or written."""

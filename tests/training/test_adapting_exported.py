@@ -232,6 +232,14 @@ class TestCommand:
         refused = command("train", corpus, "--adapt", model, "--output", tmp_path / "run", "--dry-run")
         assert (refused.code, refused.err.count("\n")) == (3, 1) and "config.json is damaged" in refused.err
 
+    def test_a_tag_that_the_model_does_not_read_is_refused(
+        self, tmp_path: Path, rounded: Path, command: Command
+    ) -> None:
+        corpus = write_tsv(tmp_path / "new.en-de.tsv", pairs(150, seed=4))
+        given = ("train", corpus, "--adapt", rounded, "--output", tmp_path / "run", "--set", "text.tagged=true")
+        refused = command(*given)
+        assert refused.code == 2 and refused.err.endswith("there would be one: leave text.tagged out\n")
+
     def test_a_name_that_is_neither_is_told(self, tmp_path: Path, command: Command) -> None:
         corpus = write_tsv(tmp_path / "new.tsv", pairs(150, seed=4))
         refused = command("train", corpus, "--adapt", tmp_path, "--output", tmp_path / "run")
