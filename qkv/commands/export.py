@@ -8,6 +8,7 @@ from typing import Any
 
 from qkv.commands.arguments import Commands
 from qkv.errors import ConfigError
+from qkv.progress import tell
 from qkv.storage import require_run
 
 
@@ -55,6 +56,7 @@ def _export(options: argparse.Namespace) -> None:
         shortlist=options.shortlist,
         data=options.data,
         plain_marks=options.plain_marks,
+        say=tell,
     )
     print(options.output)  # noqa: T201 - what was made, for whoever goes on with it
 

@@ -15,7 +15,7 @@ model/manifest.json      what all these files must be like
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +37,6 @@ from qkv.export.shortlist import learn_shortlist
 from qkv.manifest import write_manifest
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
-from qkv.progress import tell
 from qkv.storage import replacing_directory
 from qkv.text.subwords import Tokenizer, target_tags
 
@@ -54,6 +53,7 @@ def export(
     shortlist: bool = True,
     data: Path | None = None,
     plain_marks: bool = False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Writes the model of a run, in numbers of this precision; a shortlist is learned from the data it learned from.
 
@@ -69,7 +69,7 @@ def export(
         loaded = loaded._replace(config=loaded.config.with_changes(data={"typography": "plain"}))
     known = _kept(run, loaded.tokenizer) if shortlist else None
     if shortlist and known is None and data is None and _was_adapted(run):
-        tell(
+        say(
             f"no shortlist: {run} was adapted, and its text has few of the words that it knows; --data DIR names text "
             "to learn one from, such as that of the run before"
         )
