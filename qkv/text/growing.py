@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import codecs
 
+from qkv.text.editing import Writing
 from qkv.text.subwords import Tokenizer
-from qkv.text.typography import Style, settled
+from qkv.text.typography import settled
 
 
 class GrowingText:
     """What can be said of a text while its tokens come: whole characters only, and marks as they will be written."""
 
-    def __init__(self, tokenizer: Tokenizer, style: Style | None = None) -> None:
+    def __init__(self, tokenizer: Tokenizer, style: Writing | None = None) -> None:
         self._tokenizer = tokenizer
         self._style = style
         self._ids: list[int] = []

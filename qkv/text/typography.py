@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from qkv.text.words import Span
+from qkv.text.editing import Edit, Edited, edited, places_of
 
 _SINGLE = "’‘‛‚‹›"
 _DOUBLE = "“”„‟«»"
@@ -57,24 +57,6 @@ _QUOTES: Mapping[str, Quotes] = {
 """How a language prints a quotation; those of the others are as in English."""
 
 
-class Edited(NamedTuple):
-    """A text in which some marks were written otherwise, and where each of its characters, and its end, went."""
-
-    text: str
-    places: Sequence[int]
-
-    def moved(self, span: Span) -> Span:
-        """Where a part of the text before is in this one."""
-        return Span(self.places[span.start], self.places[span.end])
-
-
-class _Edit(NamedTuple):
-    """What is written in place of one character."""
-
-    place: int
-    written: str
-
-
 def has_marks(text: str) -> bool:
     """Whether a text has quotation marks or apostrophes at all."""
     return any(mark in text for mark in _MARKS)
@@ -92,7 +74,7 @@ def is_typeset(text: str) -> bool:
 
 def plain(text: str) -> str:
     """The text with a typewriter's quotation marks and apostrophes; it has the same words and signs."""
-    return _edited(text, _plainly(text)).text if is_printed(text) else text
+    return edited(text, _plainly(text)).text if is_printed(text) else text
 
 
 def marks(text: str) -> Counter[str]:
@@ -150,20 +132,20 @@ class Style:
 
     def write(self, text: str) -> Edited:
         """The text in this style."""
-        typed = _edited(text, self._allowed(text, _plainly(text)))
+        typed = edited(text, self._allowed(text, _plainly(text)))
         edits = [*_in_print(typed.text, self._quotes, self._places_spared(typed.text))] if self.printed else []
         written = self._as_begun(typed.text, edits)
         return Edited(written.text, [written.places[place] for place in typed.places])
 
-    def _as_begun(self, text: str, edits: Sequence[_Edit]) -> Edited:
+    def _as_begun(self, text: str, edits: Sequence[Edit]) -> Edited:
         """The edits made, but for what the text begins with, if it does."""
-        begun = _edited(self.begun, _plainly(self.begun))
+        begun = edited(self.begun, _plainly(self.begun))
         length = min(len(begun.text), len(text))
         if text[:length] != begun.text[:length]:
             length = 0
         # Of two places that became one, the later: the space of « belongs to it.
         given = {place: number for number, place in enumerate(begun.places)}
-        behind = _edited(text, [edit for edit in edits if edit.place >= length])
+        behind = edited(text, [edit for edit in edits if edit.place >= length])
         shift = given[length] - length
         places = [given[place] if place < length else behind.places[place] + shift for place in range(len(text) + 1)]
         return Edited(self.begun[: given[length]] + behind.text[length:], places)
@@ -173,21 +155,20 @@ class Style:
         code = self.language or ""
         return _QUOTES.get(code) or _QUOTES.get(code.partition("_")[0], _ELSEWHERE)
 
-    def _allowed(self, text: str, edits: Iterable[_Edit]) -> Iterator[_Edit]:
+    def _allowed(self, text: str, edits: Iterable[Edit]) -> Iterator[Edit]:
         spared = self._places_spared(text)
         return (edit for edit in edits if edit.place not in spared)
 
     def _places_spared(self, text: str) -> set[int]:
-        found = (match.span() for one in self.spared for match in re.finditer(re.escape(one), text))
-        return {place for span in found for place in range(*span)}
+        return places_of(self.spared, text)
 
 
-def _plainly(text: str) -> Iterator[_Edit]:
+def _plainly(text: str) -> Iterator[Edit]:
     for match in _PRINTED_OR_ITS_SPACE.finditer(text):
-        yield _Edit(match.start(), _PLAINLY[match.lastgroup])
+        yield Edit(match.start(), _PLAINLY[match.lastgroup])
 
 
-def _in_print(text: str, quotes: Quotes, spared: Container[int]) -> Iterator[_Edit]:
+def _in_print(text: str, quotes: Quotes, spared: Container[int]) -> Iterator[Edit]:
     """What is printed in place of the plain marks: quotations that begin as such, their ends, and apostrophes.
 
     Of what stands behind a mark only the next character counts, so that a text may grow.
@@ -198,14 +179,14 @@ def _in_print(text: str, quotes: Quotes, spared: Container[int]) -> Iterator[_Ed
         if place in spared:
             continue
         if mark == "'" and before.isalpha() and (behind.isalpha() or not opened[mark]):
-            yield _Edit(place, "’")
+            yield Edit(place, "’")
             continue
         opens = not opened[mark] if before and before in _MARKS else not before or before.isspace()
         opens |= bool(before) and before in _BEFORE_OPENING
         opens &= bool(behind) and not behind.isspace() and behind not in _NOT_OPENED_BEFORE
         # Single quotation marks stay plain, both of them: the second looks like an apostrophe.
         if mark == '"' and (opens or opened[mark]):
-            yield _Edit(place, quotes.opening if opens else quotes.closing)
+            yield Edit(place, quotes.opening if opens else quotes.closing)
         opened[mark] = opens
 
 
@@ -226,17 +207,3 @@ def _outside_code(text: str) -> Iterator[int]:
             inside["("] |= _CALL_BEGINS.search(text[max(0, place - 2) : place]) is not None
             if not any(inside.values()):
                 yield place
-
-
-def _edited(text: str, edits: Iterable[_Edit]) -> Edited:
-    parts: list[str] = []
-    places: list[int] = []
-    done = length = 0
-    for place, written in edits:
-        parts += [text[done:place], written]
-        places += range(length, length + place - done + 1)
-        length += place - done + len(written)
-        done = place + 1
-    parts.append(text[done:])
-    places += range(length, length + len(text) - done + 1)
-    return Edited("".join(parts), places)

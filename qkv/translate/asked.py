@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from qkv.search.rules import Rule
-from qkv.text.typography import Style
+from qkv.text.editing import Writing
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Asked:
     """The rule with the terms that the translation may have by itself; None where there are none."""
     target: tuple[int, ...] = ()
     """The translation, where it is given."""
-    style: Style | None = None
-    """How its marks are written; None where they stay as the model writes them."""
+    style: Writing | None = None
+    """How its translation is written; None where that is as the model does."""
 
     def strictly(self) -> Asked:
         """The same, held to its terms too."""

@@ -301,8 +301,9 @@ class Translator:
             for number, text in enumerate(texts)
             if (one := self._wording.asked(number, text, controls, *_for(number, prefixes, terms, originals))).source
         ]
-        # Two that differ by their marks alone are one where these are made plain.
-        wider = rerank is not None or (self._wording.plain_marks and alternatives > 0)
+        # Two that differ by their marks or capitals alone are one where these are written otherwise.
+        restyled = any(one.style is not None for one in asked)
+        wider = rerank is not None or (restyled and alternatives > 0)
         count = mbr.samples if mbr is not None else search.beam if wider and sampling is None else wanted
         found: dict[int, list[Translation]] = {}
         helpings: Iterator[Sequence[Asked]]
@@ -325,7 +326,7 @@ class Translator:
                 some = [by_likeness(group, mbr.likeness) for group in some]
             if rerank is not None:
                 some = reranked([texts[one.number] for one in batch], some, rerank, search.length_penalty)
-            if self._wording.plain_marks and sampling is None:
+            if restyled and sampling is None:
                 some = [_told_apart(group) for group in some]
             found |= {one.number: group[:wanted] for one, group in zip(batch, some, strict=True)}
             if progress is not None:
@@ -382,7 +383,7 @@ class Translator:
             Asked(
                 number,
                 encoded[source],
-                target=self._wording.target(target),
+                target=self._wording.target(target, source),
                 style=self._wording.style(source, begun=target),
             )
             for number, (source, target) in enumerate(zip(sources, targets, strict=True))

@@ -13,7 +13,9 @@ from qkv.errors import ConfigError
 from qkv.search.hypothesis import Hypothesis, Limits
 from qkv.search.rules import AtLeast, NoRepeats, Prefix, Rule, together
 from qkv.text.alignment import word_scores
+from qkv.text.capitals import Capitals, has_small_letters, in_usual_letters, is_in_capitals, kept_in
 from qkv.text.cleaning import normalise, plainly, says_nothing
+from qkv.text.editing import Writing
 from qkv.text.subwords import Tokenizer
 from qkv.text.typography import Style, has_marks, is_printed, is_typeset, plain
 from qkv.text.words import Span
@@ -60,13 +62,20 @@ class Wording:
         """The same of a text of which nothing will be left out."""
         return min(self.longest, self.learned) - len(self.tags)
 
-    def read(self, text: str) -> str:
-        """A text as the model knows it."""
+    def read(self, text: str, *, spared: Sequence[str] = ()) -> str:
+        """A source as the model knows such text; what is spared keeps its letters."""
+        text = self._mended(text)
+        return self._in_usual_letters(text, spared) if is_in_capitals(text, spared=spared) else text
+
+    def _mended(self, text: str) -> str:
         return plainly(text) if self.plain_marks else normalise(text)
 
-    def source(self, text: str) -> list[int]:
+    def _in_usual_letters(self, text: str, spared: Sequence[str] = ()) -> str:
+        return in_usual_letters(text, self.tokenizer.encode_all, spared=spared)
+
+    def source(self, text: str, *, spared: Sequence[str] = ()) -> list[int]:
         """The ids of a source and its end; none of a text that says nothing."""
-        text = self.read(text)
+        text = self.read(text, spared=spared)
         ids = [] if says_nothing(text) else self.tokenizer.encode(text)
         if len(ids) >= self.longest_source:
             self.warn(
@@ -76,10 +85,9 @@ class Wording:
             ids = ids[: self.longest_source - 1]
         return [*self.tags, *ids, self.tokenizer.end] if ids else []
 
-    def target(self, text: str) -> tuple[int, ...]:
-        """The ids of a translation, in the order that they are written in."""
-        text = self.read(text)
-        ids = self.tokenizer.encode(text)
+    def target(self, text: str, source: str) -> tuple[int, ...]:
+        """The ids of a translation of this source, in the order that they are written in."""
+        ids = self._given(text, source)
         if len(ids) >= self.longest:
             self.warn(
                 f"a translation of {len(ids):,} tokens ({text[:_QUOTED]!r}…) is cut: "
@@ -103,25 +111,39 @@ class Wording:
                 "this run writes the last word first, so its translations can neither be begun for it nor held to terms"
             )
         if prefix:
-            begins.append(Prefix(tuple(self.tokenizer.encode(self.read(prefix)))))
+            begins.append(Prefix(tuple(self._given(prefix, original or text))))
+        spared = tuple(map(normalise, terms.given)) if terms else ()
         return Asked(
             number,
-            self.source(text),
+            self.source(text, spared=spared),
             self._with_controls(begins, controls),
             self._with_controls([*begins, self._encoder.rule(terms, prefix)], controls) if terms else None,
-            style=self.style(original or text, begun=prefix, spared=terms.given if terms else ()),
+            style=self.style(original or text, begun=prefix, spared=spared),
         )
 
-    def style(self, source: str, *, begun: str, spared: tuple[str, ...] = ()) -> Style | None:
-        """How marks are written in a translation of this that begins so, where the model writes but plain ones."""
-        if not self.plain_marks:
-            return None
+    def _given(self, text: str, source: str) -> list[int]:
+        """The ids of a translation, or of how one begins, that somebody gives for this source."""
+        text = self._mended(text)
+        return self.tokenizer.encode(self._in_usual_letters(text) if self._in_capitals(source, text) else text)
+
+    def _in_capitals(self, source: str, begun: str, spared: Sequence[str] = ()) -> bool:
+        """Whether a translation of this that begins so is written in capitals."""
+        return not has_small_letters(begun) and is_in_capitals(self._mended(source), spared=spared)
+
+    def style(self, source: str, *, begun: str, spared: tuple[str, ...] = ()) -> Writing | None:
+        """How a translation of this that begins so is written, where the model would not write it so."""
+        marks = self._marks(source, begun, spared) if self.plain_marks else None
+        if not self._in_capitals(source, begun, spared):
+            return marks
+        return Capitals(marks, self.language, (*spared, *kept_in(normalise(source))))
+
+    def _marks(self, source: str, begun: str, spared: tuple[str, ...]) -> Style:
         # What is begun with marks goes on with such.
         printed = is_printed(begun) if has_marks(begun) else self.typeset or is_typeset(source)
         # The space of « belongs to it, and no other at the end; where white space was folded, it stays folded.
         as_given = _LAST_SPACE.sub("", begun)
-        begun = as_given if plain(as_given) == self.read(begun) else normalise(begun)
-        return Style(printed, self.language, tuple(map(normalise, spared)), begun)
+        begun = as_given if plain(as_given) == self._mended(begun) else normalise(begun)
+        return Style(printed, self.language, spared, begun)
 
     def _with_controls(self, rules: Sequence[Rule], controls: Controls) -> Rule | None:
         rules = [*rules]
@@ -147,7 +169,7 @@ class Wording:
             prefix = plain(prefix).rstrip("\u00a0")
         return not prefix or prefix[-1].isspace()
 
-    def written(self, ids: Sequence[int], style: Style | None) -> str:
+    def written(self, ids: Sequence[int], style: Writing | None) -> str:
         """The text of ids that are in its order."""
         text = self.tokenizer.decode(ids)
         return text if style is None else style.write(text).text
@@ -162,7 +184,7 @@ class Wording:
         scores = word_scores(spans, told.token_scores[: len(ids)], alignment.target)
         return dataclasses.replace(told, alignment=alignment, word_scores=scores)
 
-    def _spans(self, ids: Sequence[int], style: Style | None) -> list[Span]:
+    def _spans(self, ids: Sequence[int], style: Writing | None) -> list[Span]:
         """Where in their text the characters of each id are."""
         spans = self.tokenizer.spans(ids)
         return spans if style is None else [*map(style.write(self.tokenizer.decode(ids)).moved, spans)]
