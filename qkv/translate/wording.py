@@ -13,9 +13,9 @@ from qkv.errors import ConfigError
 from qkv.search.hypothesis import Hypothesis, Limits
 from qkv.search.rules import AtLeast, NoRepeats, Prefix, Rule, together
 from qkv.text.alignment import word_scores
-from qkv.text.capitals import Capitals, has_small_letters, in_usual_letters, is_in_capitals, kept_in
 from qkv.text.cleaning import normalise, plainly, says_nothing
 from qkv.text.editing import Writing
+from qkv.text.letters import Letters
 from qkv.text.subwords import Tokenizer
 from qkv.text.typography import Style, has_marks, is_printed, is_typeset, plain
 from qkv.text.words import Span
@@ -64,14 +64,14 @@ class Wording:
 
     def read(self, text: str, *, spared: Sequence[str] = ()) -> str:
         """A source as the model knows such text; what is spared keeps its letters."""
-        text = self._mended(text)
-        return self._in_usual_letters(text, spared) if is_in_capitals(text, spared=spared) else text
+        return self._letters.read(self._mended(text), spared=spared)
 
     def _mended(self, text: str) -> str:
         return plainly(text) if self.plain_marks else normalise(text)
 
-    def _in_usual_letters(self, text: str, spared: Sequence[str] = ()) -> str:
-        return in_usual_letters(text, self.tokenizer.encode_all, spared=spared)
+    @property
+    def _letters(self) -> Letters:
+        return Letters(self.tokenizer.encode_all, self.language)
 
     def source(self, text: str, *, spared: Sequence[str] = ()) -> list[int]:
         """The ids of a source and its end; none of a text that says nothing."""
@@ -111,31 +111,26 @@ class Wording:
                 "this run writes the last word first, so its translations can neither be begun for it nor held to terms"
             )
         if prefix:
-            begins.append(Prefix(tuple(self._given(prefix, original or text))))
+            begins.append(Prefix(tuple(self._given(prefix, text))))
         spared = tuple(map(normalise, terms.given)) if terms else ()
         return Asked(
             number,
             self.source(text, spared=spared),
             self._with_controls(begins, controls),
             self._with_controls([*begins, self._encoder.rule(terms, prefix)], controls) if terms else None,
-            style=self.style(original or text, begun=prefix, spared=spared),
+            style=self.style(text, begun=prefix, spared=spared, original=original),
         )
 
     def _given(self, text: str, source: str) -> list[int]:
         """The ids of a translation, or of how one begins, that somebody gives for this source."""
-        text = self._mended(text)
-        return self.tokenizer.encode(self._in_usual_letters(text) if self._in_capitals(source, text) else text)
+        return self.tokenizer.encode(self._letters.given(self._mended(text), self._mended(source)))
 
-    def _in_capitals(self, source: str, begun: str, spared: Sequence[str] = ()) -> bool:
-        """Whether a translation of this that begins so is written in capitals."""
-        return not has_small_letters(begun) and is_in_capitals(self._mended(source), spared=spared)
-
-    def style(self, source: str, *, begun: str, spared: tuple[str, ...] = ()) -> Writing | None:
+    def style(
+        self, source: str, *, begun: str, spared: tuple[str, ...] = (), original: str | None = None
+    ) -> Writing | None:
         """How a translation of this that begins so is written, where the model would not write it so."""
-        marks = self._marks(source, begun, spared) if self.plain_marks else None
-        if not self._in_capitals(source, begun, spared):
-            return marks
-        return Capitals(marks, self.language, (*spared, *kept_in(normalise(source))))
+        marks = self._marks(original or source, begun, spared) if self.plain_marks else None
+        return self._letters.writing(self._mended(source), marks, begun=begun, spared=spared)
 
     def _marks(self, source: str, begun: str, spared: tuple[str, ...]) -> Style:
         # What is begun with marks goes on with such.

@@ -1,4 +1,4 @@
-"""Text in capitals: what is such, how it is read, and how a translation of it is written."""
+"""In which letters text in capitals and single words are read, and how translations of them are written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkv.text.capitals import Capitals, in_usual_letters, is_in_capitals
+from qkv.text.letters import Capitals, Letters, WithCapital, is_in_capitals
 from qkv.text.typography import Style
 
 TEXTS = st.text(alphabet="aAbBßßİıéÉ .'’\"{}1Σσςﬁ", max_size=30)
@@ -67,25 +67,26 @@ def test_what_is_spared_says_nothing_of_the_letters_of_a_text() -> None:
         ("THE DOOR IS OPEN", "The door is open"),
         ('(THE DOOR. "THE DOOR" IS OPEN)', '(The door. "The door" is open)'),
         ("NATO IS IN BERLIN", "NATO is in Berlin"),
-        ("DIE TÜR", "Die Tür"),
+        ("DIE TÜR IN", "Die Tür in"),
         ("DON'T OPEN", "Don't open"),
         ("THE A4 DOOR_2", "The A4 DOOR_2"),
         ("THE {DOOR} `IS` OPEN", "The {DOOR} `IS` open"),
-        ("IS İS", "Is İS"),
+        ("THE İS", "THE İS"),
+        ("OPEN İS", "Open İS"),
     ],
 )
 def test_text_in_capitals_is_read_in_the_letters_that_are_known(text: str, expected: str) -> None:
     # Where nothing is known in any way, the first way counts.
-    assert in_usual_letters(text, encode_all) == expected
+    assert Letters(encode_all).read(text) == expected
 
 
 def test_what_is_spared_keeps_its_letters() -> None:
-    assert in_usual_letters("THE DOOR IS THE DOORS", encode_all, spared=["DOOR"]) == "The DOOR is the doors"
+    assert Letters(encode_all).read("THE DOOR IS THE DOORS", spared=["DOOR"]) == "The DOOR is the doors"
 
 
 @given(text=TEXTS)
 def test_what_is_read_has_the_same_letters(text: str) -> None:
-    read = in_usual_letters(text.upper(), encode_all)
+    read = Letters(encode_all).read(text.upper())
     assert len(read) == len(text.upper())
     assert read.upper() == text.upper()
 
@@ -125,3 +126,42 @@ def test_every_letter_is_where_its_place_says(text: str, printed: bool) -> None:
 def test_a_text_that_grows_in_capitals_is_never_taken_back(text: str, more: str) -> None:
     style = Capitals()
     assert style.write(text + more).text.startswith(style.write(text).text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Door", "door"),
+        ("Berlin", "Berlin"),
+        ("Don't", "don't"),
+        ("Die Tür", "Die Tür"),
+        ("NATO", "NATO"),
+        ("eBay", "eBay"),
+    ],
+)
+def test_a_word_that_stands_alone_is_read_small_where_that_is_known(text: str, expected: str) -> None:
+    letters = Letters(encode_all)
+    assert letters.read(text) == expected
+    assert letters.read(text, spared=[text]) == text
+
+
+def test_the_translation_of_a_word_with_a_capital_has_one() -> None:
+    letters = Letters(encode_all, "tr")
+    for source, begun, expected in (
+        ("Door", "", "İki"),
+        ("door", "", "iki"),
+        ("Door", "ik", "iki"),
+        ("Do it", "", "iki"),
+    ):
+        writing = letters.writing(source, None, begun=begun)
+        assert ("iki" if writing is None else writing.write("iki").text) == expected
+    assert WithCapital().write("").text == ""
+    assert WithCapital().write("ßa").text == "ßa"
+    assert WithCapital(Style(printed=True, language="fr")).write("l'eau").text == "L’eau"
+
+
+def test_what_is_given_for_a_word_is_read_as_it_was_written() -> None:
+    letters = Letters(encode_all)
+    assert letters.given("Door", "Open") == "door"
+    assert letters.given("Door", "open") == "Door"
+    assert letters.given("Berlin", "Open") == "Berlin"
