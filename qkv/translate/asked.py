@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from qkv.search.rules import Rule
+from qkv.search.rules import Rule, together
 from qkv.text.editing import Writing
 
 
@@ -24,10 +24,18 @@ class Asked:
     """The translation, where it is given."""
     style: Writing | None = None
     """How its translation is written; None where that is as the model does."""
+    text: str = ""
+    """What the source says, where its translation is looked at for faults."""
+    amounts: bool = False
+    """Whether a number that became another is one."""
 
     def strictly(self) -> Asked:
         """The same, held to its terms too."""
         return dataclasses.replace(self, rule=self.stricter or self.rule, stricter=None)
+
+    def held_to(self, rule: Rule) -> Asked:
+        """The same, held to one rule more."""
+        return dataclasses.replace(self, rule=together([*filter(None, [self.rule]), rule]))
 
     @property
     def size(self) -> int:

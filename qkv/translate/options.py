@@ -92,12 +92,24 @@ class Terms:
     """Kinds of `text.protect`: its finder sees nothing of these in the translation but what `once` asks for."""
     apart: tuple[str, ...] = ()
     """Such of `once` as touches no letter or digit, and no sign that belongs to something else, if there are kinds."""
+    amounts: bool = False
+    """Whether a number that became another is put right; it may be written in words, or as its language does."""
 
     @property
     def given(self) -> tuple[str, ...]:
         """All that has to appear as it is given here."""
         required = [*chain.from_iterable(self.required)]
         return (*required, *map(capitalised, required), *self.once)
+
+    @property
+    def unchanged(self) -> Terms:
+        """What stays as it is, and nothing else."""
+        return replace(self, required=(), forbidden=())
+
+    @property
+    def binds(self) -> bool:
+        """Whether anything has to appear, or must not."""
+        return bool(self.required or self.once or self.forbidden or self.kinds)
 
     def __post_init__(self) -> None:
         for name, some in (("required", self.required), ("once", self.once), ("forbidden", self.forbidden)):

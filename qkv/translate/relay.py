@@ -8,7 +8,7 @@ from typing import Any
 
 from qkv.errors import ConfigError
 from qkv.text.alignment import Alignment, Link
-from qkv.translate.options import Controls
+from qkv.translate.options import Controls, Terms
 from qkv.translate.stream import Stream
 from qkv.translate.translation import Translation
 from qkv.translate.translator import Translator
@@ -52,13 +52,17 @@ class Relay:
         texts: Sequence[str],
         *,
         align: bool = False,
+        terms: Sequence[Terms | None] | None = None,
+        originals: Sequence[str] | None = None,
         progress: Callable[[int], None] | None = None,
         **how: Any,
     ) -> list[Translation]:
         """As `Translator.translate`; a score is that of the second step, and complete is what both steps have ended."""
-        between = self._first.translate(texts, align=align)
-        texts_between = [one.text for one in between]
-        found = self._second.translate(texts_between, align=align, originals=texts, progress=progress, **how)
+        # What stays as it is stays on the way, too.
+        on_the_way = None if terms is None else [one and one.unchanged for one in terms]
+        between = self._first.translate(texts, align=align, terms=on_the_way)
+        how |= {"align": align, "terms": terms, "originals": originals or texts, "progress": progress}
+        found = self._second.translate([one.text for one in between], **how)
         found = [
             noted_through((self._first, self._second), _cut_with(before, one))
             for before, one in zip(between, found, strict=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,23 +66,35 @@ class Searcher:
     ) -> list[list[Hypothesis]]:
         """The best that a beam finds for each, which are told apart by their numbers.
 
-        Without terms first: many a translation has them by itself, and is then what it would be without them.
+        Without terms first: many a translation has them by itself, and is then what it would be without them. What is
+        at fault is looked for once more, and taken where it is not.
         """
-        found = self._look(asked, controls, keep=keep, looks=looks)
-        again = [
-            place
+        find = partial(self._look, controls=controls, keep=keep, looks=looks)
+        strictly = dataclasses.replace(self, search=self._wide)
+        find_strictly = partial(strictly._look, controls=controls, keep=keep, looks=looks)
+        found = find(asked)
+        held = {
+            place: one.strictly()
             for place, (one, some) in enumerate(zip(asked, found, strict=True))
             if one.stricter is not None and not all(kept(one.stricter, best.ids) for best in some)
-        ]
-        if again:
-            wider = dataclasses.replace(self.search, beam=max(self.search.beam, _LEAST_BEAM_FOR_TERMS))
-            strictly = [asked[place].strictly() for place in again]
-            held = dataclasses.replace(self, search=wider)._look(strictly, controls, keep=keep, looks=looks)
-            for place, some in zip(again, held, strict=True):
+        }
+        for place, some in zip(held, find_strictly([*held.values()]), strict=True):
+            found[place] = some
+        mended = {
+            place: one.strictly().held_to(rule)
+            for place, (one, some) in enumerate(zip(asked, found, strict=True))
+            if some and (rule := self.wording.mending(one, some[0])) is not None
+        }
+        for place, some in _possible(mended, find_strictly).items():
+            if some and self.wording.mending(asked[place], some[0]) is None:
                 found[place] = some
         return found
 
-    def _look(self, asked: Sequence[Asked], controls: Controls, *, keep: int, looks: bool) -> list[list[Hypothesis]]:
+    @property
+    def _wide(self) -> SearchConfig:
+        return dataclasses.replace(self.search, beam=max(self.search.beam, _LEAST_BEAM_FOR_TERMS))
+
+    def _look(self, asked: Sequence[Asked], *, controls: Controls, keep: int, looks: bool) -> list[list[Hypothesis]]:
         free = [one for one in asked if one.rule is None] if self._searches_whole(controls, looks=looks) else []
         found = dict(zip((one.number for one in free), self._whole(free, keep=keep), strict=True))
         others = [one for one in asked if one.number not in found]
@@ -218,6 +231,19 @@ def _coverage(asked: Sequence[Asked], controls: Controls) -> Coverage | None:
     if not controls.coverage_penalty:
         return None
     return Coverage(controls.coverage_penalty, [len(one.source) for one in asked])
+
+
+def _possible(
+    asked: Mapping[int, Asked], find: Callable[[Sequence[Asked]], list[list[Hypothesis]]]
+) -> dict[int, list[Hypothesis]]:
+    """What is found for each that a rule leaves anything for."""
+    left = dict(asked)
+    while left:
+        try:
+            return dict(zip(left, find([*left.values()]), strict=True))
+        except RuleError as error:
+            left = {place: one for place, one in left.items() if one.number != error.sentence}
+    return {}
 
 
 @contextmanager

@@ -29,7 +29,9 @@ KEPT = {
 }
 """What can be kept as it is, and what `text.protect` calls it."""
 
-COMMONLY_KEPT = ("placeholders", "urls", "e-mails")
+AMOUNTS = "amounts"
+"""Numbers that may be written as the language does, or in words, and may not become others."""
+COMMONLY_KEPT = ("placeholders", "urls", "e-mails", AMOUNTS)
 """What comes out of a translation as it went in, where nobody says otherwise."""
 
 # What may stand right before a word: a term is written otherwise behind it than behind a space.
@@ -39,16 +41,17 @@ _TAKEN = "\ufffc"
 
 def terms_of(text: str, *, glossary: Glossary | None = None, keep: Sequence[str] = ()) -> Terms:
     """What a glossary asks of the translation of a text, and what must come out of it unchanged, by names of `KEPT`."""
-    if unknown := [name for name in keep if name not in KEPT]:
-        raise ConfigError(f"there is nothing to keep called {unknown[0]!r}; there is: {', '.join(KEPT)}")
+    if unknown := [name for name in keep if name not in (*KEPT, AMOUNTS)]:
+        raise ConfigError(f"there is nothing to keep called {unknown[0]!r}; there is: {', '.join((*KEPT, AMOUNTS))}")
     text = normalise(text)
-    kinds = tuple(KEPT[name] for name in keep)
+    kinds = tuple(KEPT[name] for name in keep if name != AMOUNTS)
     kept = find(text, kinds=kinds)
     glued = {one.text for one in kept if is_glued(text, one.span)}
     unchanged = Terms(
         once=tuple(one.text for one in kept),
         kinds=kinds,
         apart=tuple(dict.fromkeys(one.text for one in kept if one.text not in glued)),
+        amounts=AMOUNTS in keep,
     )
     if glossary is None:
         return unchanged

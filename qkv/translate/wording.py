@@ -21,6 +21,7 @@ from qkv.text.typography import Style, has_marks, is_printed, is_typeset, plain
 from qkv.text.words import Span
 from qkv.translate.aligning import aligned, looked_for_each
 from qkv.translate.asked import Asked
+from qkv.translate.faults import faults
 from qkv.translate.options import Controls, Terms
 from qkv.translate.terms import Encoder
 from qkv.translate.translation import Translation
@@ -117,7 +118,11 @@ class Wording:
             number,
             self.source(text, spared=spared),
             self._with_controls(begins, controls),
-            self._with_controls([*begins, self._encoder.rule(terms, prefix)], controls) if terms else None,
+            self._with_controls([*begins, self._encoder.rule(terms, prefix)], controls)
+            if terms and terms.binds
+            else None,
+            text=text,
+            amounts=terms is not None and terms.amounts,
             style=self.style(text, begun=prefix, spared=spared, original=original),
         )
 
@@ -153,6 +158,16 @@ class Wording:
     @cached_property
     def _encoder(self) -> Encoder:
         return Encoder(self.tokenizer)
+
+    def mending(self, asked: Asked, found: Hypothesis) -> Rule | None:
+        """What a translation has to keep to whose faults can be seen, as they are in this one."""
+        text = self.tokenizer.decode(found.ids)
+        if not text.strip():
+            return AtLeast(self.tokenizer.end, 1)
+        if self.right_to_left:
+            return None
+        wrong = faults(asked.text, text, self.tokenizer, amounts=asked.amounts)
+        return None if wrong is None else self._encoder.rule(wrong)
 
     def limits(self, longest: list[int]) -> Limits:
         tokenizer = self.tokenizer

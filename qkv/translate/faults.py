@@ -1,0 +1,30 @@
+"""Faults of a translation that show without knowing its language, and what another search is held to for them."""
+
+from __future__ import annotations
+
+from qkv.text.numbers import changed_numbers, ways_to_write
+from qkv.text.subwords import Tokenizer
+from qkv.translate.options import Terms
+
+_NO_CHARACTER = "\ufffd"
+_SIGNS = ".,;:!?\"'()[]{}«»“”„’‘…、。，！？（）「」"
+
+
+def faults(source: str, translation: str, tokenizer: Tokenizer, *, amounts: bool) -> Terms | None:
+    """What a translation of this source lacks that it has to have; None where nothing is seen to be wrong."""
+    changed = changed_numbers(source, translation) if amounts else []
+    # A model that spells a word in bytes may write half a character.
+    spelled = _spelled(source, tokenizer) if _NO_CHARACTER in translation and _NO_CHARACTER not in source else []
+    if not changed and not spelled:
+        return None
+    return Terms(required=tuple(map(ways_to_write, changed)), once=tuple(spelled))
+
+
+def _spelled(text: str, tokenizer: Tokenizer) -> list[str]:
+    """The words of a text that have letters of which the vocabulary knows no more than their bytes."""
+    words = (word.strip(_SIGNS) for word in text.split())
+    return [word for word in words if any(map(str.isalpha, word)) and _has_bytes(word, tokenizer)]
+
+
+def _has_bytes(word: str, tokenizer: Tokenizer) -> bool:
+    return any(tokenizer.byte(token) is not None for token in tokenizer.encode(word))

@@ -1,0 +1,63 @@
+"""Numbers are the same however a language writes them, and others where a translation got them wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from qkv.text.numbers import changed_numbers, numbers_in, ways_to_write
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("It costs $1,234.50, not 5 €.", ["1,234.50", "5"]),
+        ("3 450 000 dollars, 12\u00a0345,6 et 1’000", ["3 450 000", "12\u00a0345,6", "1’000"]),
+        ("A4, H2O, 3D, 90er, v2", []),
+        ("at 7:45 p.m., 9 am, 19:30 or 12:00:05", []),
+        ("on 9/11/2001, 12.03.2024 or 2024-03-12", []),
+        ("12-15 of 300.", ["12", "15", "300"]),
+        ("Call +49 30 1234567.", ["49", "30", "1234567"]),
+        ("version 2.0.1, 3.14", ["2.0.1", "3.14"]),
+        ("", []),
+    ],
+)
+def test_numbers_are_found_and_times_and_names_are_none(text: str, numbers: list[str]) -> None:
+    assert numbers_in(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "changed"),
+    [
+        ("The price is $1,234.50.", "Der Preis beträgt 1.234,50 $.", []),
+        ("a budget of 3,450,000", "un budget de 3 450 000", []),
+        ("a budget of 3,450,000", "un budget de 3 40 000", ["3,450,000"]),
+        ("Das Ticket kostet 63 €.", "The ticket costs €33.", ["63"]),
+        ("$12.5 billion", "2,5 Mrd. $", ["12.5"]),
+        ("3 of 15 cases", "drei von 15 Fällen", []),
+        ("3 of 15 cases, two", "drei von 15 Fällen, 2", ["3"]),
+        ("the 20th century", "le XXe siècle", []),
+        ("two of 15", "2 von 15", []),
+        ("at 7:45 p.m.", "um 19.45 Uhr", []),
+        ("on March 5", "am 5. März", []),
+        ("5 and 5", "5 und 6", ["5"]),
+        ("over €1,234.56", "über 1,234,56", ["1,234.56"]),
+    ],
+)
+def test_a_number_is_changed_where_another_is_in_its_place(source: str, translation: str, changed: list[str]) -> None:
+    assert changed_numbers(source, translation) == changed
+
+
+@pytest.mark.parametrize("number", ["1,234.5", "1.234,5", "1 234,5", "1234.5"])
+def test_a_number_is_written_in_every_way(number: str) -> None:
+    ways = ways_to_write(number)
+    assert ways[0] == number
+    assert {"1,234.5", "1.234,5", "1 234,5", "1\u00a0234,5", "1234,5", "1'234.5"} <= {*ways}
+    assert len({*ways}) == len(ways)
+    assert not {"1.234.5", "1,234,5"} & {*ways}
+
+
+def test_what_is_no_plain_number_is_written_in_one_way() -> None:
+    assert ways_to_write("2.0.1") == ("2.0.1",)
+    assert {*ways_to_write("63")} == {"63"}
+    assert {*ways_to_write("12.5")} == {"12.5", "12,5"}
+    assert {"1,234", "1.234", "1234", "1 234"} <= {*ways_to_write("1,234")}

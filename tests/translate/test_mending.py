@@ -1,0 +1,123 @@
+"""What is seen to be wrong in a translation is looked for once more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qkv import Translator
+from qkv.config import SearchConfig
+from qkv.search.engine import Floats, Integers, Known
+from qkv.text.subwords import Tokenizer
+from qkv.translate import Relay, Terms, terms_of
+from qkv.translate.faults import faults
+from tests.search.made_up import Prefixes
+
+UNLIKELY = -12.0
+
+
+class Speaker:
+    """A model that knows what may be said of each source, what comes first being likelier."""
+
+    looks_when_read = False
+
+    def __init__(self, tokenizer: Tokenizer, known: Mapping[str, Sequence[str]]) -> None:
+        self._tokenizer = tokenizer
+        self._sources = [*known]
+        self._known = [[[*tokenizer.encode(text), tokenizer.end] for text in texts] for texts in known.values()]
+        self.asked: list[int] = []
+        """How many sources it was given at a time."""
+
+    def start(
+        self,
+        sources: Sequence[Sequence[int]],
+        *,
+        wanted: Sequence[Collection[int]] = (),  # noqa: ARG002
+        looks: bool = False,  # noqa: ARG002
+    ) -> Prefixes:
+        self.asked.append(len(sources))
+        return Prefixes.of(*(self._sources.index(self._tokenizer.decode(source)) for source in sources))
+
+    def step(self, token_R: Integers, state: Prefixes) -> tuple[Known, Prefixes]:
+        beams = len(state.written) // len(state.sentences)
+        written = [
+            prefix if token == self._tokenizer.begin else (*prefix, token)
+            for prefix, token in zip(state.written, token_R.tolist(), strict=True)
+        ]
+        gain_RV = np.stack([self._gains(state.sentences[row // beams], prefix) for row, prefix in enumerate(written)])
+        return Known(gain_RV), state._replace(written=written)
+
+    def _gains(self, sentence: int, prefix: tuple[int, ...]) -> Floats:
+        gain_V = np.full(self._tokenizer.size, UNLIKELY, np.float32)
+        gain_V[self._tokenizer.end] = UNLIKELY / 2
+        for rank, ids in reversed([*enumerate(self._known[sentence])]):
+            if (*ids[: len(prefix)],) == prefix and len(prefix) < len(ids):
+                gain_V[ids[len(prefix)]] = -0.5 - rank
+        return gain_V
+
+
+@pytest.fixture(scope="module")
+def tokenizer(toy_data: Path) -> Tokenizer:
+    return Tokenizer.load(toy_data / "tokenizer.model")
+
+
+def speaking(tokenizer: Tokenizer, known: Mapping[str, Sequence[str]]) -> tuple[Translator, Speaker]:
+    speaker = Speaker(tokenizer, known)
+    return Translator(speaker, tokenizer, SearchConfig(extra_length=9), right_to_left=False), speaker
+
+
+def test_a_number_that_became_another_is_put_right(tokenizer: Tokenizer) -> None:
+    translator, speaker = speaking(tokenizer, {"a 63": ["b 33", "b 63"], "a 7": ["b 7", "b 8"], "a": ["b"]})
+    sources = ["a 63", "a 7", "a"]
+    free = [one.text for one in translator.translate(sources)]
+    assert free == ["b 33", "b 7", "b"]
+    speaker.asked.clear()
+    found = translator.translate(sources, terms=[terms_of(one, keep=["amounts"]) for one in sources])
+    assert [one.text for one in found] == ["b 63", "b 7", "b"]
+    # Only what is at fault is looked for again.
+    assert speaker.asked == [3, 1]
+
+
+def test_a_number_is_written_as_its_language_does_or_in_words(tokenizer: Tokenizer) -> None:
+    known = {"1,234.5": ["1.243,5", "1.234,5"], "3 of 15": ["drei von 15"], "1,000": ["1 000"]}
+    translator, _ = speaking(tokenizer, known)
+    found = translator.translate([*known], terms=[terms_of(one, keep=["amounts"]) for one in known])
+    assert [one.text for one in found] == ["1.234,5", "drei von 15", "1 000"]
+
+
+def test_what_cannot_be_mended_stays_as_it_was_found(tokenizer: Tokenizer) -> None:
+    translator, _ = speaking(tokenizer, {"63": ["33"], "a": ["b"]})
+    terms = [Terms(forbidden=("63",), amounts=True), Terms(amounts=True)]
+    assert [one.text for one in translator.translate(["63", "a"], terms=terms)] == ["33", "b"]
+
+
+def test_what_is_mended_keeps_to_its_terms(tokenizer: Tokenizer) -> None:
+    translator, _ = speaking(tokenizer, {"a 63 x": ["b 33 x", "b 63", "b 63 x"]})
+    (found,) = translator.translate(["a 63 x"], terms=[Terms(once=("x",), amounts=True)])
+    assert found.text == "b 63 x"
+
+
+def test_what_says_something_is_not_translated_by_nothing(tokenizer: Tokenizer) -> None:
+    translator, _ = speaking(tokenizer, {"may": ["", "b"], "a": ["b"]})
+    assert [one.text for one in translator.translate(["may", "a"])] == ["b", "b"]
+
+
+def test_a_word_of_letters_that_nobody_knows_stays_as_it_is(tokenizer: Tokenizer) -> None:
+    source = "a (Đo)."
+    assert any(tokenizer.byte(token) is not None for token in tokenizer.encode("Đ"))
+    half = "b \ufffd"
+    assert faults(source, half, tokenizer, amounts=False) == Terms(once=("Đo",))
+    assert faults(source, "b", tokenizer, amounts=True) is None
+    assert faults("\ufffd", half, tokenizer, amounts=True) is None
+    assert faults("a", half, tokenizer, amounts=True) is None
+
+
+def test_what_stays_as_it_is_does_so_by_way_of_another_language(tokenizer: Tokenizer) -> None:
+    first, _ = speaking(tokenizer, {"a {x} 63": ["b {y} 33", "b {x} 63"]})
+    second, _ = speaking(tokenizer, {"b {x} 63": ["c {y} 33", "c {x} 63"]})
+    terms = [terms_of("a {x} 63", keep=["placeholders", "amounts"])]
+    (found,) = Relay(first, second).translate(["a {x} 63"], terms=terms)
+    assert found.text == "c {x} 63"
