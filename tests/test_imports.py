@@ -66,12 +66,10 @@ MAY_IMPORT = {
     ),
     "qkv.watching": "errors pages progress checkpoint prepare inspecting translate plot",
     "qkv.commands": (
-        "errors storage pages progress config text prepare engines export inspecting translate evaluate fetch "
-        "reproduce parcel files serve watching"
+        "errors storage pages progress config recipes text checkpoint prepare engines export inspecting translate "
+        "evaluate training distill fetch reproduce parcel plot files serve watching"
     ),
-    "qkv.cli": (
-        "qkv errors storage progress config recipes checkpoint prepare training distill fetch reproduce plot commands"
-    ),
+    "qkv.cli": "qkv errors storage progress commands",
     "qkv.__main__": "cli",
     "qkv": "errors config recipes translate training",
 }
