@@ -102,12 +102,7 @@ class Encoder:
 
     def result(self, name: str) -> dict[str, int]:
         """How much was written to one corpus."""
-        writer = self._writers[name]
-        return {
-            "pairs": len(writer),
-            "source_tokens": writer.tokens["source"],
-            "target_tokens": writer.tokens["target"],
-        }
+        return self._writers[name].counts
 
     def _tasks(self, corpus: CleanCorpus, destinations: dict[str, str], copy: int) -> Iterator[_Task]:
         for some in corpus.texts():

@@ -76,8 +76,7 @@ class Mixing:
         stretches = list(self._stretches(base, rows_of(base.lines, corpus, mix), mix, repeat=repeat))
         with CorpusWriter(self.output, name, vocabulary=self.tokenizer.size) as writer:
             write_mixed(base, stretches, writer)
-        tokens = writer.tokens
-        return {"pairs": len(writer), "source_tokens": tokens["source"], "target_tokens": tokens["target"]}
+        return writer.counts
 
     def write_texts(self, name: str) -> None:
         """The texts of a corpus that was laid out, in the same order."""
