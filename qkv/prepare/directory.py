@@ -79,6 +79,11 @@ class Prepared:
     def tokenizer(self) -> Tokenizer:
         return Tokenizer.load(self.directory / TOKENIZER)
 
+    @property
+    def valid_files(self) -> tuple[Path, Path]:
+        """The text of the held-out pairs line by line, sources and targets."""
+        return text_files(self.directory, "valid")
+
     def applied_to(self, config: Config) -> Config:
         """The config with the text and data settings that this data was prepared with."""
         prepared = self.manifest["settings"]
@@ -244,6 +249,11 @@ def publish(place: Path, output: Path, request: Request, places: Places) -> None
     # Over an empty directory this succeeds; over anything else it fails, so that nothing is lost.
     place.rename(output)
     sync(output.parent)
+
+
+def text_files(directory: Path, name: str) -> tuple[Path, Path]:
+    """Where the text of a corpus stands beside its ids, sources and targets."""
+    return directory / f"{name}.source.txt", directory / f"{name}.target.txt"
 
 
 def text_bytes(paths: Sequence[Path]) -> int:

@@ -133,10 +133,7 @@ class _Table:
     def _scored(self, row: str, told: dict[str, Any], device: str, begun: float) -> bool:
         """Translates and scores what is not yet, and keeps it; without sacreBLEU, translations wait for it."""
         directory = self._place / row
-        sources, references = (
-            [*read_lines(self._prepared.directory / f"valid.{side}.txt")][: self._sentences]
-            for side in ("source", "target")
-        )
+        sources, references = ([*read_lines(path)][: self._sentences] for path in self._prepared.valid_files)
         hypotheses = translated(directory, sources, device)
         told |= {"sentences": len(references)}
         if importlib.util.find_spec("sacrebleu") is not None:
