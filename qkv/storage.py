@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import stat
@@ -106,6 +107,15 @@ def read_regular(path: Path, most: int) -> bytes:
         if found.st_size > most:
             raise ValueError(f"it is larger than {most:,} bytes")
         return file.read(most)
+
+
+def file_digest(path: Path, kind: str = "sha256") -> str:
+    """What a file's content comes to, in hexadecimal digits."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, kind).hexdigest()
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def append_regular(path: Path) -> FileIO:

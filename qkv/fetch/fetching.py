@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from qkv.config import Config
 from qkv.errors import ConfigError, DownloadError, TextError
 from qkv.fetch.archives import Member, members
-from qkv.fetch.checksums import Ledger, digest
+from qkv.fetch.checksums import Ledger
 from qkv.fetch.corpora import Corpus, Download, Side, Text, corpus
 from qkv.fetch.download import PAUSES, download, forget
 from qkv.fetch.forms import FORMS
 from qkv.progress import Progress
-from qkv.storage import explained, replacing, require_room, require_utf8, write_atomically
+from qkv.storage import explained, file_digest, replacing, require_room, require_utf8, write_atomically
 
 if TYPE_CHECKING:
     from qkv.prepare import Prepared
@@ -167,7 +167,7 @@ class _Written:
         if not path.is_file() or path.stat().st_size != row.get("bytes"):
             return False
         # An older version noted sizes alone.
-        return "sha256" not in row or digest(path, "sha256") == row["sha256"]
+        return "sha256" not in row or file_digest(path) == row["sha256"]
 
     def write(self, name: str, form: str, member: Member) -> None:
         """Writes one side, a line of text a line; it appears when it is whole."""

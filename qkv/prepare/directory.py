@@ -24,7 +24,7 @@ from qkv.data.corpus import Corpus
 from qkv.errors import ConfigError, FullDiskError, StorageError, TextError
 from qkv.prepare.mix import Mix
 from qkv.prepare.report import Places, summarise
-from qkv.storage import append_regular, claim, explained, is_claimed, read_regular, readable_size, sync
+from qkv.storage import append_regular, claim, explained, file_digest, is_claimed, read_regular, readable_size, sync
 from qkv.text.subwords import Tokenizer
 
 MANIFEST = "prepared.json"
@@ -106,7 +106,7 @@ class Prepared:
     def verify(self) -> None:
         """Reads every file and compares it with the manifest."""
         for name, described in self.manifest["files"].items():
-            if _sha256(self.directory / name) != described["sha256"]:
+            if file_digest(self.directory / name) != described["sha256"]:
                 path = self.directory / name
                 raise TextError(f"{path} is not what was written; remove {self.directory} and prepare again")
 
@@ -132,7 +132,7 @@ class Request:
         return cls(
             {**settings, "training": {"seed": config.training.seed}},
             {
-                role: [{"file": str(path), "bytes": path.stat().st_size, "sha256": _sha256(path)} for path in paths]
+                role: [{"file": str(path), "bytes": path.stat().st_size, "sha256": file_digest(path)} for path in paths]
                 for role, paths in roles.items()
             },
         )
@@ -228,7 +228,7 @@ def workplace(output: Path, needed: int) -> Iterator[Path]:
 def publish(place: Path, output: Path, request: Request, places: Places) -> None:
     """Writes the manifest, with the places of the training lines, and moves the finished directory to its place."""
     shutil.rmtree(place / WORK)
-    files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(place.iterdir())}
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": file_digest(path)} for path in sorted(place.iterdir())}
     manifest = {
         "format": _FORMAT,
         "fingerprint": request.fingerprint,
@@ -295,14 +295,6 @@ def _differences(before: Request, request: Request) -> Iterator[str]:
     for role, files in request.inputs.items():
         if [file["sha256"] for file in before.inputs.get(role, [])] != [file["sha256"] for file in files]:
             yield f"the {role} files are not the same"
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _lock_of(output: Path) -> Path:
