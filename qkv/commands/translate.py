@@ -80,6 +80,15 @@ def add_translate(commands: Commands[Any]) -> None:
     line_arguments(parser)
     search_arguments(parser)
     precision_argument(parser)
+    _asked_arguments(parser)
+    _shown_arguments(parser)
+    _text_arguments(parser)
+    _drawn_arguments(parser)
+    _reranking_arguments(parser)
+    parser.set_defaults(run=_translate)
+
+
+def _asked_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_argument_group("what translations are like")
     asked.add_argument("--coverage-penalty", type=float, metavar="BETA", help="what it costs to leave parts out")
     asked.add_argument("--no-repeat", type=int, metavar="N", help="no sequence of N tokens comes twice")
@@ -92,11 +101,17 @@ def add_translate(commands: Commands[Any]) -> None:
         metavar="KINDS",
         help="what comes out unchanged, once each: placeholders, tags, entities, urls, e-mails, paths, code, numbers",
     )
+
+
+def _shown_arguments(parser: argparse.ArgumentParser) -> None:
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--n-best", type=int, metavar="N", help="the N best of each line, with their scores")
     shown.add_argument("--scores", action="store_true", help="put each translation's score before it")
     shown.add_argument("--json", action="store_true", help="a JSON object a line: all scores, of each token too")
     shown.add_argument("--stream", action="store_true", help="show each translation as it grows; a greedy search")
+
+
+def _text_arguments(parser: argparse.ArgumentParser) -> None:
     long = parser.add_argument_group("text of any length")
     long.add_argument("--document", action="store_true", help="lines are paragraphs: each is split into sentences")
     long.add_argument("--tags", action="store_true", help="carry inline tags, <b>…</b>, to where their words went")
@@ -111,6 +126,9 @@ def add_translate(commands: Commands[Any]) -> None:
     files.add_argument(
         "--again", action="store_true", help="translate what is translated already: files, and entries of .po and .xlf"
     )
+
+
+def _drawn_arguments(parser: argparse.ArgumentParser) -> None:
     drawn = parser.add_argument_group("drawing")
     drawn.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
     drawn.add_argument(
@@ -124,11 +142,13 @@ def add_translate(commands: Commands[Any]) -> None:
         "--epsilon", type=float, metavar="P", help="only tokens of at least this probability (with --mbr: 0.02)"
     )
     drawn.add_argument("--seed", type=int, help="another seed, other translations (default: 0)")
+
+
+def _reranking_arguments(parser: argparse.ArgumentParser) -> None:
     again = parser.add_argument_group("reranking")
     again.add_argument("--rerank", type=Path, metavar="RUN", help="a second model, asked about all that the beam found")
     again.add_argument("--weight", type=float, metavar="W", help=f"its weight, 0 to 1 (default: {_DEFAULT_WEIGHT})")
     again.add_argument("--backward", action="store_true", help="it translates the other way: it scores the source")
-    parser.set_defaults(run=_translate)
 
 
 def _translate(options: argparse.Namespace) -> None:
