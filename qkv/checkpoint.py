@@ -36,7 +36,7 @@ import qkv
 from qkv.config import Config, ModelConfig, from_json, settings, to_json
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import as_json, digest, read_json_text, read_manifest, verified, write_manifest
-from qkv.progress import tell
+from qkv.progress import warn
 from qkv.storage import (
     RUN_CONFIG,
     append_regular,
@@ -287,7 +287,7 @@ class RunDirectory:
                     raise CheckpointError(f"{directory} is damaged: it holds step {saved.state.get('step')}")
                 return saved
             except CheckpointError as error:
-                tell(f"qkv: warning: {error}")
+                warn(str(error))
         if checkpoints:
             raise CheckpointError(
                 f"all checkpoints in {self.path / 'checkpoints'} are damaged; put a sound one there, "
@@ -315,7 +315,7 @@ class RunDirectory:
                 remove(unwanted.rename(aside))
             except OSError as error:
                 # What cannot be tidied away costs room, and no training.
-                tell(f"qkv: warning: {unwanted} is not needed any more and cannot be removed: {error.strerror}")
+                warn(f"{unwanted} is not needed any more and cannot be removed: {error.strerror}")
 
     def average_last(self, count: int) -> list[int]:
         """Makes the mean of the newest checkpoints the final weights; tells their steps."""
@@ -425,7 +425,7 @@ def sound(checkpoints: Iterable[Path]) -> list[Path]:
         try:
             read(directory, weights_only=True)
         except CheckpointError as error:
-            tell(f"qkv: warning: {error}; the final weights are made without it")
+            warn(f"{error}; the final weights are made without it")
         else:
             found.append(directory)
     return found

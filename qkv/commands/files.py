@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qkv.errors import ConfigError, FullDiskError, QkvError, TextError
 from qkv.files import MOST_BYTES, kind_of, kinds, require_kind, translate_file
-from qkv.progress import Progress, tell
+from qkv.progress import Progress, tell, warn
 from qkv.storage import RUN_CONFIG, explained, read_regular, write_atomically
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _translation(
             for sentence, one in zip(document.sentences, document.translations, strict=True):
                 if not one.complete:
                     quoted = f"{sentence[:_QUOTED]!r}…"
-                    tell(f"qkv: warning: {source}: a sentence was cut off by the length limit: {quoted}")
+                    warn(f"{source}: a sentence was cut off by the length limit: {quoted}")
         return [document.text for document in documents]
 
     return translate

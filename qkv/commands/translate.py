@@ -16,7 +16,7 @@ from qkv.commands.files import extensions, models_and_files, require_files, tran
 from qkv.commands.lines import helpings, input_lines, one_line, open_output, values
 from qkv.commands.models import load_any, model_arguments, refuse_text, tell_of_usual_heads
 from qkv.errors import ConfigError, RuleError, TextError
-from qkv.progress import Progress, tell
+from qkv.progress import Progress, warn
 
 if TYPE_CHECKING:
     from qkv.translate import Controls, Relay, Sampling, Terms, Translation, Translator
@@ -247,7 +247,7 @@ def _document(translator: AnyTranslator, terms: Callable[[str], Terms] | None, o
         output.flush()
         for sentence, one in zip(found.sentences, found.translations, strict=True):
             if not one.complete:
-                tell(f"qkv: warning: a sentence was cut off by the length limit: {sentence[:_QUOTED]!r}…")
+                warn(f"a sentence was cut off by the length limit: {sentence[:_QUOTED]!r}…")
         return []
 
     return show
@@ -370,4 +370,4 @@ def _tell_of_lines(numbers: Sequence[int], what: str) -> None:
         named = ", ".join(f"{number:,}" for number in numbers[:_NAMED])
         more = f" and {len(numbers) - _NAMED:,} more" if len(numbers) > _NAMED else ""
         lines = "lines" if len(numbers) > 1 else "line"
-        tell(f"qkv: warning: {lines} {named}{more}: {what}")
+        warn(f"{lines} {named}{more}: {what}")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import qkv
 from qkv.config import from_json
 from qkv.errors import CheckpointError, ConfigError, QkvError
-from qkv.progress import tell
+from qkv.progress import warn
 from qkv.text.languages import Direction
 from qkv.translate.directions import directions_of, fitting, one_of
 from qkv.translate.options import Precision
@@ -64,7 +64,7 @@ class Catalogue:
         if damaged and not models:
             raise damaged[0]
         for damage in damaged:
-            tell(f"qkv: warning: {damage}; it is left out")
+            warn(f"{damage}; it is left out")
         return cls(models)
 
     @classmethod
@@ -116,7 +116,7 @@ def usual_places() -> list[Path]:
     named = [Path(place) for place in os.environ.get(MODELS_VARIABLE, "").split(os.pathsep) if place]
     for place in named:
         if not _models_in(place):
-            tell(f"qkv: warning: {MODELS_VARIABLE}: {_lacks_a_model(place)}; mend it, or unset it")
+            warn(f"{MODELS_VARIABLE}: {_lacks_a_model(place)}; mend it, or unset it")
     checkout = Path(qkv.__file__).parent.parent
     own = [checkout / "models"] if (checkout / "pyproject.toml").is_file() else []
     return [*named, *own, _own_place()]

@@ -17,7 +17,7 @@ from qkv.engines.exported import load_exported, was_exported
 from qkv.engines.looks import Looks
 from qkv.errors import ConfigError
 from qkv.inspecting.opened import Opened
-from qkv.progress import tell
+from qkv.progress import warn
 from qkv.search.engine import Engine
 from qkv.search.rules import Prefix
 from qkv.search.sample import Sampling
@@ -66,7 +66,7 @@ class Translator:
         directions: Sequence[Direction] | None = None,
         reads_tag: bool = False,
         plain_marks: bool = False,
-        warn: Callable[[str], None] | None = None,
+        warn: Callable[[str], None] = warn,
         whole: WholeSearch | None = None,
         inside: Opened | None = None,
         aligns_as_learned: bool = False,
@@ -90,7 +90,7 @@ class Translator:
         self._search = search
         longest = min(search.longest_source, longest or search.longest_source)
         self._wording = Wording(
-            tokenizer, longest, right_to_left, warn or _warn, learned or longest, tags, plain_marks, target_language
+            tokenizer, longest, right_to_left, warn, learned or longest, tags, plain_marks, target_language
         )
 
     @property
@@ -524,7 +524,3 @@ def _of_nothing(target: str) -> Translation:
     """How an empty source is translated: by nothing."""
     text = normalise(target)
     return Translation(text, -math.inf, complete=True) if text else _EMPTY
-
-
-def _warn(message: str) -> None:
-    tell(f"qkv: warning: {message}")
