@@ -14,11 +14,8 @@ from qkv.errors import ConfigError, NoTimeError
 from qkv.evaluate.scores import sentence_bleu
 from qkv.progress import Progress
 from qkv.text.languages import Direction
-from qkv.training.stopping import in_time
+from qkv.training.stopping import CAUTION, in_time
 from qkv.translate import Translation, Translator
-
-_CAUTION = 1.5
-"""A part may take this many times what the slowest before it took: machines are shared."""
 
 
 def load_teacher(lesson: Lesson, device: str) -> Translator:
@@ -54,7 +51,7 @@ def translate_sources(lesson: Lesson, translator: Translator, parts: Parts, size
     with Progress("translating", total=lesson.sources, unit="sentences", done=done) as progress:
         for numbers in missing:
             begun = time.monotonic()
-            if slowest and deadline is not None and begun + _CAUTION * slowest >= deadline:
+            if slowest and deadline is not None and begun + CAUTION * slowest >= deadline:
                 return False
             # Nobody knows yet how long the first part takes.
             with in_time(None if slowest else deadline, too_late):
