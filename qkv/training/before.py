@@ -65,9 +65,6 @@ class Before(Protocol):
         """Verified, with a state that tells what they belong to and where they are from; beside them what an exported
         model knows of its words."""
 
-    def looks(self) -> Looks | None:
-        """Which of its heads tell where words came from, if that was learned."""
-
 
 def before_at(path: Path) -> Before:
     """The run or the exported model of a directory."""
@@ -75,6 +72,12 @@ def before_at(path: Path) -> Before:
         return _Exported(path)
     require_run(path, "name one that `qkv train` has made, or a model of `qkv export`")
     return RunBefore(RunDirectory(path))
+
+
+def looks_of(before: Before) -> Looks | None:
+    """Which of its heads tell where words came from, if that was learned."""
+    model = before.config().model
+    return Looks.load(before.path, layers=model.decoder_layers, heads=model.heads)
 
 
 class RunBefore:
@@ -121,9 +124,6 @@ class RunBefore:
             final_state(state, str(state.get("weights", "last")), step),
         )
 
-    def looks(self) -> Looks | None:
-        return _looks(self)
-
 
 class _Exported:
     """An exported model: numbers of 8 bits are as many times their scales."""
@@ -162,14 +162,6 @@ class _Exported:
             known = Shortlist.load(self.path, tokenizer.size).arrays()
             tensors[SHORTLIST] = {name: _tensor(array, np.int32) for name, array in known.items()}
         return Saved(self.path, tensors, state)
-
-    def looks(self) -> Looks | None:
-        return _looks(self)
-
-
-def _looks(before: Before) -> Looks | None:
-    model = before.config().model
-    return Looks.load(before.path, layers=model.decoder_layers, heads=model.heads)
 
 
 def _tensor(array: NDArray[Any], kind: type[np.generic]) -> Tensor:
