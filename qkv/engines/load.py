@@ -12,7 +12,7 @@ from qkv.config import Config
 from qkv.devices import choose_device
 from qkv.engines.looks import Looks
 from qkv.errors import CheckpointError
-from qkv.models.build import assemble, quicken
+from qkv.models.build import assemble, order_weights
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.text.subwords import Tokenizer
 
@@ -35,7 +35,7 @@ def load_run(path: Path, device: str) -> Loaded:
     where = choose_device(device)
     loaded = read_run(path)
     loaded.model.to(where)
-    quicken(loaded.model)
+    order_weights(loaded.model)
     return loaded
 
 
