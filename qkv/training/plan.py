@@ -20,11 +20,9 @@ from qkv.training.adapting import known_of, require_adaptable, require_named, ta
 from qkv.training.averaging import FINAL
 from qkv.training.checkpoints import require_same_data
 from qkv.training.fitting import fitted
-from qkv.training.footprint import Footprint
+from qkv.training.footprint import FLOAT, Footprint
 from qkv.training.processes import Processes, joined
 from qkv.training.reports import require_tensorboard
-
-_FLOAT = 4
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Plan:
             precision=footprint.precision,
             checkpoint=footprint.checkpoint,
             # One more checkpoint is written before the oldest goes; the final weights are one copy.
-            checkpoint_disk=footprint.checkpoint * (checkpoints + 1) + footprint.parameters * _FLOAT,
+            checkpoint_disk=footprint.checkpoint * (checkpoints + 1) + footprint.parameters * FLOAT,
             data_disk=data_disk,
         )
 
