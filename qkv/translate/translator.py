@@ -103,7 +103,7 @@ class Translator:
         path: str | os.PathLike[str],
         *others: str | os.PathLike[str],
         device: str = "auto",
-        precision: Precision | None = None,
+        precision: Precision = "float32",
     ) -> Translator:
         """The translator of an exported model, or of a run: its final weights, or its newest while it is training.
 
@@ -111,7 +111,7 @@ class Translator:
         search without rules, float32 unless said: in bfloat16 it is several times as quick, and translations depend on
         their neighbours.
         """
-        return cls.joined({str(one): cls._loaded(Path(one), device, precision or "float32") for one in (path, *others)})
+        return cls.joined({str(one): cls._loaded(Path(one), device, precision) for one in (path, *others)})
 
     @classmethod
     def _loaded(cls, path: Path, device: str, precision: Precision) -> Translator:
