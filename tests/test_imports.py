@@ -32,14 +32,15 @@ MAY_IMPORT = {
     "qkv.search": "errors",
     # Assemblers: join parts.
     "qkv.models": "config data.batch layers",
-    "qkv.checkpoint": "qkv errors progress storage manifest config",
+    "qkv.checkpoint": "qkv errors progress storage manifest",
+    "qkv.run": "errors progress storage config checkpoint",
     "qkv.prepare": "qkv errors progress storage config text data",
     "qkv.devices": "errors",
-    "qkv.engines": "errors storage manifest config text data layers models search checkpoint devices",
+    "qkv.engines": "errors storage manifest config text data layers models search run devices",
     "qkv.inspecting": "errors pages config text search engines.shortlist engines.weights",
     "qkv.translate": "qkv errors progress storage config text search models.encoder_decoder engines inspecting",
     "qkv.training": (
-        "errors progress storage manifest config recipes text data layers models checkpoint devices prepare "
+        "errors progress storage manifest config recipes text data layers models checkpoint run devices prepare "
         "engines.exported engines.looks engines.shortlist engines.weights translate evaluate.scores"
     ),
     # Applications: use assemblers.
@@ -47,27 +48,27 @@ MAY_IMPORT = {
     "qkv.evaluate.systems": "errors progress text translate",
     "qkv.evaluate.several": "errors progress text translate evaluate",
     "qkv.distill": (
-        "errors progress storage config text data.corpus checkpoint devices prepare translate evaluate.scores training"
+        "errors progress storage config text data.corpus run devices prepare translate evaluate.scores training"
     ),
-    "qkv.parcel": "errors progress storage manifest data checkpoint prepare",
+    "qkv.parcel": "errors progress storage manifest data checkpoint run prepare",
     "qkv.fetch": "qkv errors progress storage config prepare",
     "qkv.reproduce": (
-        "qkv errors progress storage config recipes text.files checkpoint devices models.build prepare translate "
+        "qkv errors progress storage config recipes text.files checkpoint run devices models.build prepare translate "
         "evaluate training fetch"
     ),
     "qkv.convert": "errors config",
-    "qkv.export": "qkv errors storage manifest config text data layers models checkpoint prepare engines",
-    "qkv.export.card": "errors storage config recipes text checkpoint prepare",
+    "qkv.export": "qkv errors storage manifest config text data layers models checkpoint run prepare engines",
+    "qkv.export.card": "errors storage config recipes text checkpoint run prepare",
     "qkv.plot": "errors",
     "qkv.files": "errors text.protect text.tags",
     "qkv.serve": (
         "qkv errors pages progress storage text.cleaning text.glossary text.languages text.sentences text.typography "
         "text.words translate files"
     ),
-    "qkv.watching": "errors pages progress checkpoint prepare inspecting translate plot",
+    "qkv.watching": "errors pages progress checkpoint run prepare inspecting translate plot",
     "qkv.commands": (
-        "errors storage pages progress config recipes text checkpoint prepare engines export inspecting translate "
-        "evaluate training distill fetch reproduce parcel plot files serve watching"
+        "errors storage pages progress config recipes text run prepare engines export inspecting translate evaluate "
+        "training distill fetch reproduce parcel plot files serve watching"
     ),
     "qkv.cli": "qkv errors storage progress commands",
     "qkv.__main__": "cli",

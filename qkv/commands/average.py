@@ -24,7 +24,7 @@ def add_average(commands: Commands[Any]) -> None:
 
 def _average(options: argparse.Namespace) -> None:
     require_run(options.directory)
-    from qkv.checkpoint import RunDirectory
+    from qkv.run import RunDirectory
 
     steps = RunDirectory.open(options.directory).average_last(options.last)
     print(f"{options.directory}: the weights are now the mean of those after steps {', '.join(map(str, steps))}")

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config, SearchConfig
 from qkv.data.corpus import Corpus
 from qkv.errors import ConfigError
 from qkv.prepare import Prepared
 from qkv.prepare.directory import Request
+from qkv.run import RunDirectory
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config
 from qkv.devices import choose_device
 from qkv.engines.looks import Looks
 from qkv.errors import CheckpointError
 from qkv.models.build import assemble, order_weights
 from qkv.models.encoder_decoder import EncoderDecoder
+from qkv.run import RunDirectory
 from qkv.text.subwords import Tokenizer
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import qkv
-from qkv.checkpoint import SHORTLIST, RunDirectory, read_tensors
+from qkv.checkpoint import SHORTLIST, read_tensors
 from qkv.config import to_json
 from qkv.engines.exported import is_exported
 from qkv.engines.heads import learn_looks
@@ -37,6 +37,7 @@ from qkv.export.shortlist import learn_shortlist
 from qkv.manifest import write_manifest
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
+from qkv.run import RunDirectory
 from qkv.storage import replacing_directory
 from qkv.text.subwords import Tokenizer, target_tags
 

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qkv.checkpoint import RunDirectory, Saved, read, read_state, write
+from qkv.checkpoint import Saved, read, read_state, write
 from qkv.config import Config, ModelConfig, TextConfig
 from qkv.errors import CheckpointError, ConfigError
 from qkv.prepare import Prepared
 from qkv.prepare.mix import Mix
 from qkv.recipes.adapting import PASSES, adapting
+from qkv.run import RunDirectory
 from qkv.training.before import EXPORTED, Before, RunBefore, before_at, looks_of
 from qkv.training.lengths import often_enough, target_tokens
 from qkv.training.optimizer import paper_learning_rate

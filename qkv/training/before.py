@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkv.checkpoint import SHORTLIST, RunDirectory, Saved, final_state, read_state, read_tensors
+from qkv.checkpoint import SHORTLIST, Saved, final_state, read_state, read_tensors
 from qkv.config import Config, from_json, to_json
 from qkv.engines.exported import read_settings, was_exported
 from qkv.engines.looks import Looks
@@ -21,6 +21,7 @@ from qkv.engines.weights import read_exported
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import digest, read_manifest
 from qkv.models.build import assemble
+from qkv.run import RunDirectory
 from qkv.storage import require_run
 from qkv.text.subwords import Tokenizer
 
