@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import qkv
+from qkv.directories import WEIGHTS
 from qkv.errors import CheckpointError
 from qkv.manifest import as_json, digest, read_json_text, read_manifest, verified, write_manifest
 from qkv.progress import warn
@@ -73,7 +74,7 @@ def write(directory: Path, tensors: Mapping[str, Tensors], state: Mapping[str, A
 def read(directory: Path, *, weights_only: bool = False) -> Saved:
     """What `write` wrote, verified against its manifest."""
     expected = read_manifest(directory)
-    wanted = {_STATE, "weights.safetensors"} | {name for name in expected if not weights_only}
+    wanted = {_STATE, WEIGHTS} | {name for name in expected if not weights_only}
     paths = [verified(directory, name, expected) for name in sorted(wanted)]
     tensors = {path.stem: _load(path) for path in paths if path.suffix == ".safetensors"}
     return Saved(directory, tensors, read_state(directory))

@@ -24,19 +24,10 @@ from typing import Any
 
 from qkv.checkpoint import Saved, Tensors, average, final_state, read, read_state, step_of, write
 from qkv.config import Config, ModelConfig, from_json, settings, to_json
+from qkv.directories import CONFIG, LOG, TOKENIZER, require_run
 from qkv.errors import CheckpointError, ConfigError
 from qkv.progress import warn
-from qkv.storage import (
-    RUN_CONFIG,
-    append_regular,
-    claim,
-    explained,
-    is_claimed,
-    read_regular,
-    remove,
-    require_run,
-    write_atomically,
-)
+from qkv.storage import append_regular, claim, explained, is_claimed, read_regular, remove, write_atomically
 
 MAY_CHANGE = {
     "training.steps", "training.save_every", "training.keep_checkpoints", "training.validate_every",
@@ -67,11 +58,11 @@ class RunDirectory:
 
     @property
     def config_file(self) -> Path:
-        return self.path / RUN_CONFIG
+        return self.path / CONFIG
 
     @property
     def tokenizer_file(self) -> Path:
-        return self.path / "tokenizer.model"
+        return self.path / TOKENIZER
 
     @property
     def data(self) -> Path:
@@ -91,7 +82,7 @@ class RunDirectory:
 
     @property
     def log(self) -> Path:
-        return self.path / "log.jsonl"
+        return self.path / LOG
 
     @property
     def lock(self) -> Path:

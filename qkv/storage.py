@@ -17,9 +17,6 @@ from pathlib import Path
 
 from qkv.errors import ConfigError, FullDiskError, StorageError
 
-RUN_CONFIG = "config.json"
-"""What every run directory and every exported model has."""
-
 _UNITS = {"GB": 1e9, "MB": 1e6, "kB": 1e3}
 _LOOK = 0.005
 """Seconds in which a look at a lock is over, as a rule."""
@@ -195,14 +192,6 @@ def require_utf8(names: Iterable[str | Path]) -> None:
         except UnicodeEncodeError as error:
             shown = os.fsencode(name).decode(errors="backslashreplace")
             raise ConfigError(f"the name {shown} is not UTF-8; rename it, or link to it by a name that is") from error
-
-
-def require_run(path: Path, remedy: str = "name one that `qkv train` has made") -> None:
-    """Refuses what is no run directory; it needs no torch, so that who has none hears of a wrong name first."""
-    if not path.is_dir():
-        raise ConfigError(f"{'not a' if path.exists() else 'no such'} run directory: {path}; {remedy}")
-    if not (path / RUN_CONFIG).is_file():
-        raise ConfigError(f"{path} is not a run directory: it has no {RUN_CONFIG}; {remedy}")
 
 
 def require_room(path: Path, needed: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qkv.commands.arguments import Commands
-from qkv.storage import require_run
+from qkv.directories import require_run
 
 
 def add_average(commands: Commands[Any]) -> None:

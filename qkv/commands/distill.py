@@ -8,8 +8,8 @@ from typing import Any
 
 from qkv.commands.arguments import Commands, deadline_of, ended, time_argument
 from qkv.commands.settings import config_of, recipe_arguments, refuse_with_data
+from qkv.directories import require_run
 from qkv.progress import tell
-from qkv.storage import require_run
 
 
 def add_distill(commands: Commands[Any]) -> None:

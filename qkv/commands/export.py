@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from qkv.commands.arguments import Commands
+from qkv.directories import require_run
 from qkv.errors import ConfigError
 from qkv.progress import tell
-from qkv.storage import require_run
 
 
 def add_export(commands: Commands[Any]) -> None:

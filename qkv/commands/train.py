@@ -8,9 +8,9 @@ from typing import Any
 
 from qkv.commands.arguments import Commands, deadline_of, ended, speaks, time_argument
 from qkv.commands.settings import config_of, corpus_arguments, refuse_with_data
+from qkv.directories import require_run
 from qkv.errors import ConfigError
 from qkv.progress import tell
-from qkv.storage import require_run
 
 
 def add_train(commands: Commands[Any]) -> None:

@@ -8,6 +8,7 @@ import torch
 
 from qkv.data.corpus import Stretch
 from qkv.devices import choose_device, choose_precision
+from qkv.directories import TOKENIZER
 from qkv.distill.parts import Parts, Taught
 from qkv.distill.request import Lesson
 from qkv.errors import ConfigError, NoTimeError
@@ -27,7 +28,7 @@ def load_teacher(lesson: Lesson, device: str) -> Translator:
     if translator.tokenizer.fingerprint != prepared.tokenizer().fingerprint:
         raise ConfigError(
             f"{prepared.directory} was prepared with another tokenizer than {teacher} was trained with; "
-            f"`qkv prepare --tokenizer {teacher / 'tokenizer.model'}` prepares it with that one"
+            f"`qkv prepare --tokenizer {teacher / TOKENIZER}` prepares it with that one"
         )
     if lesson.cuts > 1 and lesson.corpus.stretches:
         raise ConfigError(f"{prepared.directory} is a mix that was cut in several ways; prepare it with one to distill")

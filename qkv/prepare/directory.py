@@ -21,6 +21,7 @@ import sentencepiece
 import qkv
 from qkv.config import Config
 from qkv.data.corpus import Corpus
+from qkv.directories import TOKENIZER
 from qkv.errors import ConfigError, FullDiskError, StorageError, TextError
 from qkv.prepare.mix import Mix
 from qkv.prepare.report import Places, summarise
@@ -29,7 +30,6 @@ from qkv.text.subwords import Tokenizer
 
 MANIFEST = "prepared.json"
 REPORT = "report.json"
-TOKENIZER = "tokenizer.model"
 DROPPED = "dropped.tsv.gz"
 MENDED = "mended.tsv.gz"
 WORK = "work"

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from qkv.checkpoint import SHORTLIST, Saved, final_state, read_state, read_tensors
 from qkv.config import Config, from_json, to_json
+from qkv.directories import TOKENIZER, require_run
 from qkv.engines.exported import read_settings, was_exported
 from qkv.engines.looks import Looks
 from qkv.engines.shortlist import Shortlist
@@ -22,7 +23,6 @@ from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import digest, read_manifest
 from qkv.models.build import assemble
 from qkv.run import RunDirectory
-from qkv.storage import require_run
 from qkv.text.subwords import Tokenizer
 
 EXPORTED = "exported"
@@ -131,7 +131,7 @@ class _Exported:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.tokenizer_file = path / "tokenizer.model"
+        self.tokenizer_file = path / TOKENIZER
         # Once: every file is verified for that.
         self._config = read_settings(path)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import qkv
 from qkv.config import from_json
+from qkv.directories import CONFIG, TOKENIZER
 from qkv.errors import CheckpointError, ConfigError, QkvError
 from qkv.progress import warn
 from qkv.text.languages import Direction
@@ -150,12 +151,12 @@ def _lacks_a_model(place: Path) -> str:
 
 def _is_model(path: Path) -> bool:
     """Be it damaged: whoever has one that lacks a file is to hear of that file, and not that there is none."""
-    return any(path.glob("*.onnx")) or all((path / name).is_file() for name in ("config.json", "tokenizer.model"))
+    return any(path.glob("*.onnx")) or all((path / name).is_file() for name in (CONFIG, TOKENIZER))
 
 
 def _directions(model: Path) -> Sequence[Direction]:
     try:
-        return directions_of(from_json((model / "config.json").read_text(encoding="utf-8")).text)
+        return directions_of(from_json((model / CONFIG).read_text(encoding="utf-8")).text)
     except (QkvError, OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise CheckpointError(f"{model / 'config.json'} cannot be read: {why}; put the model there anew") from error
+        raise CheckpointError(f"{model / CONFIG} cannot be read: {why}; put the model there anew") from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.config import Config, SearchConfig
+from qkv.directories import require_run
 from qkv.engines.ensemble import Ensemble
 from qkv.engines.exported import load_exported, was_exported
 from qkv.engines.looks import Looks
@@ -22,7 +23,6 @@ from qkv.search.engine import Engine
 from qkv.search.rules import Prefix
 from qkv.search.sample import Sampling
 from qkv.search.whole import WholeSearch
-from qkv.storage import require_run
 from qkv.text.cleaning import normalise
 from qkv.text.growing import GrowingText
 from qkv.text.languages import Direction
