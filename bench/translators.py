@@ -111,10 +111,10 @@ def searching(engine: Engine[Any], *, forbidden: tuple[int, ...] = ()) -> Transl
 
 def with_torch(weights: Weights, _: Path) -> Translate:
     from qkv.engines.plain import PlainEngine
-    from qkv.models.build import quicken
+    from qkv.models.build import order_weights
 
     model = weights.ours()
-    quicken(model)
+    order_weights(model)
     return searching(PlainEngine(model, PADDING))
 
 

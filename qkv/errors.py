@@ -1,5 +1,8 @@
 """Errors that speak to the person who can act; each kind has the exit code of the command line."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class QkvError(Exception):
     """A mistake a user can mend: the message says what is wrong and what would be right."""
@@ -9,6 +12,15 @@ class QkvError(Exception):
 
 class ConfigError(QkvError):
     """A setting, recipe, option or path that was typed is not one that exists."""
+
+
+class UnknownNameError(ConfigError):
+    """A name that nothing has; most are another one misspelt."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, listed_by: str) -> None:
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}?" if close else f"`{listed_by}` lists them"
+        super().__init__(f"no {kind} is called {name!r}; {hint}")
 
 
 class TextError(QkvError):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qkv.errors import CheckpointError, StorageError
-from qkv.storage import read_regular
+from qkv.storage import file_digest, read_regular
 
 MANIFEST = "manifest.json"
 
@@ -74,5 +74,4 @@ def read_json_text(path: Path) -> str:
 
 
 def _described(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    return {"bytes": path.stat().st_size, "sha256": file_digest(path)}

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from qkv.directories import LOG
 from qkv.errors import CheckpointError, ConfigError, MissingExtraError, StorageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-LOG = "log.jsonl"
 
 
 def plot(runs: Sequence[Path], output: Path, *, over: str = "steps", only: str | None = None) -> None:

@@ -62,6 +62,11 @@ def tell(message: str) -> None:
     write_line(sys.stderr, message, live=False)
 
 
+def warn(message: str) -> None:
+    """A line that tells of what went wrong where the work goes on."""
+    tell(f"qkv: warning: {message}")
+
+
 def write_line(stream: TextIO, line: str, *, live: bool) -> None:
     """Writes a line that the next one replaces on a terminal (`live`), or a line of its own elsewhere."""
     columns = shutil.get_terminal_size().columns

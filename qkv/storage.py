@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import stat
@@ -15,9 +16,6 @@ from io import FileIO, TextIOWrapper
 from pathlib import Path
 
 from qkv.errors import ConfigError, FullDiskError, StorageError
-
-RUN_CONFIG = "config.json"
-"""What every run directory and every exported model has."""
 
 _UNITS = {"GB": 1e9, "MB": 1e6, "kB": 1e3}
 _LOOK = 0.005
@@ -108,6 +106,15 @@ def read_regular(path: Path, most: int) -> bytes:
         return file.read(most)
 
 
+def file_digest(path: Path, kind: str = "sha256") -> str:
+    """What a file's content comes to, in hexadecimal digits."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, kind).hexdigest()
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
+
+
 def append_regular(path: Path) -> FileIO:
     """A file of our own to write more into, or to lock; what a link leads to is not, nor is a pipe."""
     # Opening a pipe would wait for somebody to read from it.
@@ -185,14 +192,6 @@ def require_utf8(names: Iterable[str | Path]) -> None:
         except UnicodeEncodeError as error:
             shown = os.fsencode(name).decode(errors="backslashreplace")
             raise ConfigError(f"the name {shown} is not UTF-8; rename it, or link to it by a name that is") from error
-
-
-def require_run(path: Path, remedy: str = "name one that `qkv train` has made") -> None:
-    """Refuses what is no run directory; it needs no torch, so that who has none hears of a wrong name first."""
-    if not path.is_dir():
-        raise ConfigError(f"{'not a' if path.exists() else 'no such'} run directory: {path}; {remedy}")
-    if not (path / RUN_CONFIG).is_file():
-        raise ConfigError(f"{path} is not a run directory: it has no {RUN_CONFIG}; {remedy}")
 
 
 def require_room(path: Path, needed: int) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import qkv
-from qkv import checkpoint
 from qkv.prepare import prepare
+from qkv.run import RunDirectory
 from tests import toy
 from tests.test_cli import QUICKLY, SMALL
 from tests.test_prepare_faults import small_disk
@@ -308,13 +308,13 @@ def test_a_run_begun_with_other_settings_is_told(command: Command, run: Path) ->
 
 def test_a_run_that_is_being_trained_is_told(command: Command, tmp_path: Path, corpus: Path) -> None:
     arguments = ["train", corpus, "--output", tmp_path / "run", *SMALL, *QUICKLY]
-    with checkpoint.RunDirectory(tmp_path / "run").held():
+    with RunDirectory(tmp_path / "run").held():
         one_line(command(*arguments), 2, "another process is at work on")
     assert command(*arguments).code == 0
 
 
 def test_averaging_waits_for_whoever_writes_to_the_run(command: Command, run: Path) -> None:
-    with checkpoint.RunDirectory(run).held():
+    with RunDirectory(run).held():
         one_line(command("average", run, "--last", 2), 2, "another process is at work on")
     assert command("average", run, "--last", 2).code == 0
 

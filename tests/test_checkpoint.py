@@ -16,9 +16,10 @@ import pytest
 import torch
 
 from qkv import checkpoint
-from qkv.checkpoint import RunDirectory, average, read, write
+from qkv.checkpoint import average, read, write
 from qkv.errors import CheckpointError, ConfigError, StorageError
 from qkv.recipes import recipe
+from qkv.run import RunDirectory
 from qkv.storage import write_atomically
 from tests import toy
 from tests.test_prepare_faults import small_disk

@@ -290,7 +290,7 @@ def test_it_stops_in_time_and_goes_on(
         distill(toy_run, few, student, BRIEF, deadline=time.monotonic() + 0.001)
     with monkeypatch.context() as patch:
         # Time for one part, and not for another.
-        patch.setattr(teaching, "_CAUTION", 1e9)
+        patch.setattr(teaching, "CAUTION", 1e9)
         deadline = time.monotonic() + 1000
         assert not distill(toy_run, few, student, BRIEF, sentences_a_part=30, deadline=deadline, say=told.append)
     assert len([*(student / "translations").iterdir()]) == 1

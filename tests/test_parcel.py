@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from qkv import checkpoint
-from qkv.checkpoint import RunDirectory, step_of
+from qkv.checkpoint import step_of
 from qkv.config import Config
 from qkv.errors import CheckpointError, ConfigError, FullDiskError
 from qkv.manifest import write_manifest
@@ -23,6 +23,7 @@ from qkv.parcel.data import pack_data, unpack_data
 from qkv.parcel.parts import CODECS, Member, Parcel, kind_of, write_parcel
 from qkv.parcel.run import What, pack_run, unpack_run
 from qkv.prepare import prepare
+from qkv.run import RunDirectory
 from qkv.training import train, train_prepared
 from tests import toy
 from tests.test_prepare_faults import small_disk

@@ -16,7 +16,6 @@ from torch import nn
 
 import qkv
 from qkv import Translator, checkpoint
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config, SearchConfig
 from qkv.data.batch import Packed
 from qkv.engines.plain import PlainEngine
@@ -25,6 +24,7 @@ from qkv.layers.ordered import OrderedLinear
 from qkv.models.build import build
 from qkv.models.encoder_decoder import EncoderDecoder, State
 from qkv.prepare import prepare
+from qkv.run import RunDirectory
 from qkv.search.sample import Sampling
 from qkv.text.subwords import Tokenizer
 from qkv.training import train_prepared

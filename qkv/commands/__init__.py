@@ -1,1 +1,1 @@
-"""Commands that are too long for the command line's own file; `add` tells a parser of one."""
+"""The commands, each in a file of its own; its `add_NAME` tells the parser of it."""

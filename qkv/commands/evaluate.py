@@ -110,4 +110,4 @@ def _evaluate_tests(options: argparse.Namespace) -> None:
 
 
 def _show(what: Any) -> None:
-    print(what if isinstance(what, str) else json.dumps(what, indent=2, ensure_ascii=False))  # noqa: T201 - the answer
+    print(what if isinstance(what, str) else json.dumps(what, indent=2, ensure_ascii=False))

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from qkv.commands.arguments import Commands
+from qkv.directories import require_run
 from qkv.errors import ConfigError
 from qkv.progress import tell
-from qkv.storage import require_run
 
 
 def add_export(commands: Commands[Any]) -> None:
@@ -58,7 +58,7 @@ def _export(options: argparse.Namespace) -> None:
         plain_marks=options.plain_marks,
         say=tell,
     )
-    print(options.output)  # noqa: T201 - what was made, for whoever goes on with it
+    print(options.output)
 
 
 def add_card(commands: Commands[Any]) -> None:
@@ -96,4 +96,4 @@ def _card(options: argparse.Namespace) -> None:
     notes = "\n".join(read_lines(options.notes))
     facts = Facts(options.title, options.recipe, options.commit, options.hardware, notes)
     write_card(options.directory, options.run_directory, options.data, options.scores, facts)
-    print(options.directory / CARD)  # noqa: T201 - what was made
+    print(options.directory / CARD)

@@ -56,7 +56,7 @@ def _fetch(options: argparse.Namespace) -> None:
 
     if not options.names:
         for name, one in CORPORA.items():
-            print(f"{name:16} {readable_size(one.bytes):>9}  {one.title}\n{'':27}{one.terms}")  # noqa: T201
+            print(f"{name:16} {readable_size(one.bytes):>9}  {one.title}\n{'':27}{one.terms}")
         return
     # What was typed wrong is told before anything is downloaded.
     configs = {name: override_all(corpus(name).config(), changed_settings(options)) for name in options.names}
@@ -64,4 +64,4 @@ def _fetch(options: argparse.Namespace) -> None:
         fetched = fetch(name, options.output, mirror=options.mirror, say=tell)
         if not options.text_only:
             tell(fetched.prepare(config, workers=options.workers).summary())
-        print(fetched.directory / "text" if options.text_only else fetched.data)  # noqa: T201 - for whoever goes on
+        print(fetched.directory / "text" if options.text_only else fetched.data)

@@ -10,16 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from qkv.directories import CONFIG, LOG, TOKENIZER
 from qkv.errors import ConfigError, FullDiskError, QkvError, TextError
 from qkv.files import MOST_BYTES, kind_of, kinds, require_kind, translate_file
-from qkv.progress import Progress, tell
-from qkv.storage import RUN_CONFIG, explained, read_regular, write_atomically
+from qkv.progress import Progress, tell, warn
+from qkv.storage import explained, read_regular, write_atomically
 
 if TYPE_CHECKING:
     from qkv.translate import Relay, Terms, Translator
 
 _QUOTED = 40
-_PARTS_OF_MODELS = ("tokenizer.model", "*.onnx", "*.safetensors", "log.jsonl")
+_PARTS_OF_MODELS = (TOKENIZER, "*.onnx", "*.safetensors", LOG)
 """What lies in runs and exported models, and hardly ever among texts."""
 
 
@@ -40,14 +41,14 @@ def extensions() -> list[str]:
 
 def models_and_files(paths: Sequence[Path]) -> tuple[list[Path], list[Path] | None]:
     """Which of the names that were given are models, and which are files or folders to translate."""
-    files = [path for path in paths if path.exists() and not (path / RUN_CONFIG).exists()]
+    files = [path for path in paths if path.exists() and not (path / CONFIG).exists()]
     models = [path for path in paths if path not in files]
     for path in files:
         # Whoever names a model that is not whole, or a folder of models, wants no copy of it.
         part = next((part for name in _PARTS_OF_MODELS for at in ("", "*/") for part in path.glob(at + name)), None)
         if part is not None:
             raise ConfigError(
-                f"{path} is no model, having no {RUN_CONFIG}, and yet has {part.relative_to(path)}; name a whole "
+                f"{path} is no model, having no {CONFIG}, and yet has {part.relative_to(path)}; name a whole "
                 f"model, look for models in it with --model {path}, or translate the files in it with --file {path}"
             )
     return models, files or None
@@ -63,7 +64,7 @@ def require_files(paths: Sequence[Path]) -> None:
         elif not any(kind_of(file.name) for file in _files_in(path, besides=None)):
             raise ConfigError(
                 f"{path} has no file that can be translated; there are {', '.join(extensions())} (and what is a model "
-                f"has a {RUN_CONFIG})"
+                f"has a {CONFIG})"
             )
 
 
@@ -203,7 +204,7 @@ def _translation(
             for sentence, one in zip(document.sentences, document.translations, strict=True):
                 if not one.complete:
                     quoted = f"{sentence[:_QUOTED]!r}…"
-                    tell(f"qkv: warning: {source}: a sentence was cut off by the length limit: {quoted}")
+                    warn(f"{source}: a sentence was cut off by the length limit: {quoted}")
         return [document.text for document in documents]
 
     return translate

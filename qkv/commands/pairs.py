@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from qkv.commands.lines import helpings, input_name, open_output
 from qkv.errors import TextError
-from qkv.progress import Progress, tell
+from qkv.progress import Progress, warn
 from qkv.text.cleaning import Pair, normalise
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def write_pairs(
                         output.write(row(number, next(found)))
                     else:
                         bad += 1
-                        tell(f"qkv: warning: {input_name(options)}, line {number}: {pair}; it is not {doing}ed")
+                        warn(f"{input_name(options)}, line {number}: {pair}; it is not {doing}ed")
                         output.write(gap(number, pair))
                 output.flush()
                 done += len(pairs)

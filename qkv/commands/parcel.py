@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from qkv.commands.arguments import Commands
+from qkv.directories import require_run
 from qkv.errors import ConfigError
 from qkv.progress import tell
-from qkv.storage import readable_size, require_run
+from qkv.storage import readable_size
 
 
 def add_pack(commands: Commands[Any]) -> None:

@@ -89,8 +89,8 @@ def _reproduce(options: argparse.Namespace) -> int:
 
     if options.name is None:
         for name, one in EXPERIMENTS.items():
-            print(f"{name:16} {'' if one.printed is None else one.printed:>5}  {one.title}")  # noqa: T201
-        print(f"{'table3':16} {'':>5}  {len(TABLE_3)} models side by side at an equal budget")  # noqa: T201
+            print(f"{name:16} {'' if one.printed is None else one.printed:>5}  {one.title}")
+        print(f"{'table3':16} {'':>5}  {len(TABLE_3)} models side by side at an equal budget")
         return 0
     table3 = options.name == "table3"
     if not table3:
@@ -136,7 +136,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         return ended(finished=False)
     for path in filter(None, (work / "results.md", options.output)):
         report.write(path)
-    print(report.text, end="")  # noqa: T201
+    print(report.text, end="")
     if report.failed:
         raise TrainingError(f"{', '.join(report.failed)} could not be trained; the table tells why")
     return ended(finished=not report.left)

@@ -66,4 +66,5 @@ def _print_key(settings: Settings, name: str) -> None:
 
     if not settings.keys:
         raise ConfigError("--new-key needs --keys, the file that its hash is added to")
-    print(new_key(Path(settings.keys), name))  # noqa: T201 - once, for whoever is to have it
+    # Once, for whoever is to have it: only its hash is kept.
+    print(new_key(Path(settings.keys), name))

@@ -16,7 +16,7 @@ from qkv.commands.files import extensions, models_and_files, require_files, tran
 from qkv.commands.lines import helpings, input_lines, one_line, open_output, values
 from qkv.commands.models import load_any, model_arguments, refuse_text, tell_of_usual_heads
 from qkv.errors import ConfigError, RuleError, TextError
-from qkv.progress import Progress, tell
+from qkv.progress import Progress, warn
 
 if TYPE_CHECKING:
     from qkv.translate import Controls, Relay, Sampling, Terms, Translation, Translator
@@ -80,6 +80,15 @@ def add_translate(commands: Commands[Any]) -> None:
     line_arguments(parser)
     search_arguments(parser)
     precision_argument(parser)
+    _asked_arguments(parser)
+    _shown_arguments(parser)
+    _text_arguments(parser)
+    _drawn_arguments(parser)
+    _reranking_arguments(parser)
+    parser.set_defaults(run=_translate)
+
+
+def _asked_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_argument_group("what translations are like")
     asked.add_argument("--coverage-penalty", type=float, metavar="BETA", help="what it costs to leave parts out")
     asked.add_argument("--no-repeat", type=int, metavar="N", help="no sequence of N tokens comes twice")
@@ -92,11 +101,17 @@ def add_translate(commands: Commands[Any]) -> None:
         metavar="KINDS",
         help="what comes out unchanged, once each: placeholders, tags, entities, urls, e-mails, paths, code, numbers",
     )
+
+
+def _shown_arguments(parser: argparse.ArgumentParser) -> None:
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--n-best", type=int, metavar="N", help="the N best of each line, with their scores")
     shown.add_argument("--scores", action="store_true", help="put each translation's score before it")
     shown.add_argument("--json", action="store_true", help="a JSON object a line: all scores, of each token too")
     shown.add_argument("--stream", action="store_true", help="show each translation as it grows; a greedy search")
+
+
+def _text_arguments(parser: argparse.ArgumentParser) -> None:
     long = parser.add_argument_group("text of any length")
     long.add_argument("--document", action="store_true", help="lines are paragraphs: each is split into sentences")
     long.add_argument("--tags", action="store_true", help="carry inline tags, <b>…</b>, to where their words went")
@@ -111,6 +126,9 @@ def add_translate(commands: Commands[Any]) -> None:
     files.add_argument(
         "--again", action="store_true", help="translate what is translated already: files, and entries of .po and .xlf"
     )
+
+
+def _drawn_arguments(parser: argparse.ArgumentParser) -> None:
     drawn = parser.add_argument_group("drawing")
     drawn.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
     drawn.add_argument(
@@ -124,11 +142,13 @@ def add_translate(commands: Commands[Any]) -> None:
         "--epsilon", type=float, metavar="P", help="only tokens of at least this probability (with --mbr: 0.02)"
     )
     drawn.add_argument("--seed", type=int, help="another seed, other translations (default: 0)")
+
+
+def _reranking_arguments(parser: argparse.ArgumentParser) -> None:
     again = parser.add_argument_group("reranking")
     again.add_argument("--rerank", type=Path, metavar="RUN", help="a second model, asked about all that the beam found")
     again.add_argument("--weight", type=float, metavar="W", help=f"its weight, 0 to 1 (default: {_DEFAULT_WEIGHT})")
     again.add_argument("--backward", action="store_true", help="it translates the other way: it scores the source")
-    parser.set_defaults(run=_translate)
 
 
 def _translate(options: argparse.Namespace) -> None:
@@ -227,7 +247,7 @@ def _document(translator: AnyTranslator, terms: Callable[[str], Terms] | None, o
         output.flush()
         for sentence, one in zip(found.sentences, found.translations, strict=True):
             if not one.complete:
-                tell(f"qkv: warning: a sentence was cut off by the length limit: {sentence[:_QUOTED]!r}…")
+                warn(f"a sentence was cut off by the length limit: {sentence[:_QUOTED]!r}…")
         return []
 
     return show
@@ -350,4 +370,4 @@ def _tell_of_lines(numbers: Sequence[int], what: str) -> None:
         named = ", ".join(f"{number:,}" for number in numbers[:_NAMED])
         more = f" and {len(numbers) - _NAMED:,} more" if len(numbers) > _NAMED else ""
         lines = "lines" if len(numbers) > 1 else "line"
-        tell(f"qkv: warning: {lines} {named}{more}: {what}")
+        warn(f"{lines} {named}{more}: {what}")

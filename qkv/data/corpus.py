@@ -151,12 +151,7 @@ class CorpusWriter:
         for file in self._files.values():
             file.close()
         if kind is None:
-            described: dict[str, Any] = {
-                "dtype": self._dtype,
-                "pairs": self._pairs,
-                "source_tokens": self._tokens["source"],
-                "target_tokens": self._tokens["target"],
-            }
+            described: dict[str, Any] = {"dtype": self._dtype, **self.counts}
             if self._stretches:
                 described["stretches"] = [stretch._asdict() for stretch in self._stretches]
             (self._directory / f"{self._name}.json").write_text(json.dumps(described, indent=2) + "\n")
@@ -184,9 +179,9 @@ class CorpusWriter:
         return self._pairs
 
     @property
-    def tokens(self) -> dict[str, int]:
-        """Ids written so far on each side."""
-        return dict(self._tokens)
+    def counts(self) -> dict[str, int]:
+        """How much is written so far."""
+        return {"pairs": self._pairs, **{f"{side}_tokens": tokens for side, tokens in self._tokens.items()}}
 
 
 def _bytes(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> bytes:

@@ -56,12 +56,7 @@ def write_data(lesson: Lesson, parts: Parts, output: Path) -> Prepared:
                         np.array([pair.line for pair in some], np.int64),
                     )
                     progress.advance(len(numbers))
-        counts = {
-            "pairs": len(writer),
-            "source_tokens": writer.tokens["source"],
-            "target_tokens": writer.tokens["target"],
-        }
-        training = {**prepared.report["training"], **counts}
+        training = {**prepared.report["training"], **writer.counts}
         distilled = {"translated": lesson.sources, "original_kept": dict(sorted(kept.items()))}
         write_json(place / REPORT, {**prepared.report, "training": training, "distilled": distilled})
         publish(place, output, lesson.data, _places(prepared))

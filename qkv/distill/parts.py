@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qkv.errors import ConfigError, TextError
-from qkv.progress import tell
+from qkv.progress import warn
 from qkv.storage import explained, write_atomically
 
 _NAME = "part-{:010}.jsonl.gz"
@@ -73,7 +73,7 @@ class Parts:
             try:
                 part = self._read(path)
             except TextError as error:
-                tell(f"qkv: warning: {error}; it is translated again")
+                warn(f"{error}; it is translated again")
                 path.unlink()
                 continue
             first = int(path.name[5:15])

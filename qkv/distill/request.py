@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config, SearchConfig
 from qkv.data.corpus import Corpus
+from qkv.directories import WEIGHTS
 from qkv.errors import ConfigError
 from qkv.prepare import Prepared
 from qkv.prepare.directory import Request
+from qkv.run import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Teacher:
                 f"`qkv average {path} --last 1` makes what it has learned so far its final weights"
             )
         config = run.config()
-        with (saved.directory / "weights.safetensors").open("rb") as file:
+        with (saved.directory / WEIGHTS).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
         digest.update(json.dumps(dataclasses.asdict(config.model), sort_keys=True).encode())
         return cls(path, config, digest.hexdigest())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config
 from qkv.distill.data import summary, write_data
 from qkv.distill.parts import Parts
@@ -14,6 +13,7 @@ from qkv.distill.teaching import load_teacher, translate_sources
 from qkv.errors import ConfigError
 from qkv.prepare import Prepared
 from qkv.prepare.directory import existing, held
+from qkv.run import RunDirectory
 from qkv.storage import explained, require_utf8
 from qkv.training import train_prepared
 from qkv.training.plan import require_ready

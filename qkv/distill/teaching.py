@@ -8,17 +8,15 @@ import torch
 
 from qkv.data.corpus import Stretch
 from qkv.devices import choose_device, choose_precision
+from qkv.directories import TOKENIZER
 from qkv.distill.parts import Parts, Taught
 from qkv.distill.request import Lesson
 from qkv.errors import ConfigError, NoTimeError
 from qkv.evaluate.scores import sentence_bleu
 from qkv.progress import Progress
 from qkv.text.languages import Direction
-from qkv.training.stopping import in_time
+from qkv.training.stopping import CAUTION, in_time
 from qkv.translate import Translation, Translator
-
-_CAUTION = 1.5
-"""A part may take this many times what the slowest before it took: machines are shared."""
 
 
 def load_teacher(lesson: Lesson, device: str) -> Translator:
@@ -30,7 +28,7 @@ def load_teacher(lesson: Lesson, device: str) -> Translator:
     if translator.tokenizer.fingerprint != prepared.tokenizer().fingerprint:
         raise ConfigError(
             f"{prepared.directory} was prepared with another tokenizer than {teacher} was trained with; "
-            f"`qkv prepare --tokenizer {teacher / 'tokenizer.model'}` prepares it with that one"
+            f"`qkv prepare --tokenizer {teacher / TOKENIZER}` prepares it with that one"
         )
     if lesson.cuts > 1 and lesson.corpus.stretches:
         raise ConfigError(f"{prepared.directory} is a mix that was cut in several ways; prepare it with one to distill")
@@ -54,7 +52,7 @@ def translate_sources(lesson: Lesson, translator: Translator, parts: Parts, size
     with Progress("translating", total=lesson.sources, unit="sentences", done=done) as progress:
         for numbers in missing:
             begun = time.monotonic()
-            if slowest and deadline is not None and begun + _CAUTION * slowest >= deadline:
+            if slowest and deadline is not None and begun + CAUTION * slowest >= deadline:
                 return False
             # Nobody knows yet how long the first part takes.
             with in_time(None if slowest else deadline, too_late):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qkv.config import Config, from_json
+from qkv.directories import CONFIG, TOKENIZER
 from qkv.engines.looks import Looks
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import MANIFEST, read_manifest, verified
@@ -13,7 +14,7 @@ from qkv.search.engine import Engine
 from qkv.text.subwords import Tokenizer
 
 _GRAPH = "step.onnx"
-_NEEDED = {"config.json", "tokenizer.model", "vectors.npy", "scale.npy", "encoder.onnx", _GRAPH}
+_NEEDED = {CONFIG, TOKENIZER, "vectors.npy", "scale.npy", "encoder.onnx", _GRAPH}
 """Files that no exported model is without."""
 
 
@@ -41,9 +42,9 @@ def read_settings(path: Path) -> Config:
     for name in sorted(_NEEDED.union(files)):
         verified(path, name, files)
     try:
-        return from_json((path / "config.json").read_text(encoding="utf-8"))
+        return from_json((path / CONFIG).read_text(encoding="utf-8"))
     except (ConfigError, UnicodeDecodeError, OSError) as error:
-        raise CheckpointError(f"{path / 'config.json'} is damaged: {error}") from error
+        raise CheckpointError(f"{path / CONFIG} is damaged: {error}") from error
 
 
 def load_exported(path: Path) -> Exported:
@@ -53,7 +54,7 @@ def load_exported(path: Path) -> Exported:
     from qkv.engines.side_by_side import SideBySide
 
     config = read_settings(path)
-    tokenizer = Tokenizer.load(path / "tokenizer.model")
+    tokenizer = Tokenizer.load(path / TOKENIZER)
     looks = Looks.load(path, layers=config.model.decoder_layers, heads=config.model.heads)
     engine = OnnxEngine(path, looks_when_read=looks is not None and looks.when_read)
     if engine.vocabulary != tokenizer.size:

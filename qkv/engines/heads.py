@@ -17,7 +17,7 @@ from qkv.data.cooccurrence import Cooccurrence
 from qkv.data.corpus import Corpus
 from qkv.engines.load import Loaded
 from qkv.engines.looks import Head, Looks
-from qkv.engines.plain import usual_looks
+from qkv.engines.plain import cross_attention, usual_looks
 from qkv.layers.attention import recording
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.text.subwords import Tokenizer
@@ -86,7 +86,7 @@ def _looked(model: EncoderDecoder, tokenizer: Tokenizer, pair: Pair) -> dict[Hea
     """Each head's weights of cross-attention, a row for each step."""
     source, target = pair
     device = model.inputs.weight_VD.device
-    with recording(model, _cross_attentions(model)) as recordings:
+    with recording(model, [*map(cross_attention, range(len(model.decoder.blocks)))]) as recordings:
         model(
             one_sentence_a_row([[*source, tokenizer.end]], tokenizer.padding).to(device),
             one_sentence_a_row([[tokenizer.begin, *target]], tokenizer.padding).to(device),
@@ -98,7 +98,3 @@ def _looked(model: EncoderDecoder, tokenizer: Tokenizer, pair: Pair) -> dict[Hea
         if weight_RHWK is not None
         for head in range(weight_RHWK.size(1))
     }
-
-
-def _cross_attentions(model: EncoderDecoder) -> list[str]:
-    return [f"decoder.blocks.{layer}.cross_attention" for layer in range(len(model.decoder.blocks))]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config
 from qkv.devices import choose_device
 from qkv.engines.looks import Looks
 from qkv.errors import CheckpointError
-from qkv.models.build import assemble, quicken
+from qkv.models.build import assemble, order_weights
 from qkv.models.encoder_decoder import EncoderDecoder
+from qkv.run import RunDirectory
 from qkv.text.subwords import Tokenizer
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def load_run(path: Path, device: str) -> Loaded:
     where = choose_device(device)
     loaded = read_run(path)
     loaded.model.to(where)
-    quicken(loaded.model)
+    order_weights(loaded.model)
     return loaded
 
 

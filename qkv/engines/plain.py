@@ -89,7 +89,7 @@ class PlainEngine:
         ids_RW = torch.from_numpy(token_R).to(self._device).unsqueeze(1)
         target = Packed(ids_RW, torch.full_like(ids_RW, written), None)
         if reading.looks:
-            with recording(self.model, {_name(layer) for layer, _ in self._heads}) as recordings:
+            with recording(self.model, {cross_attention(layer) for layer, _ in self._heads}) as recordings:
                 logits_RWV, state = self.model.step(target, state)
             looked_RK = self._mean_of_heads(recordings, len(token_R))
         else:
@@ -101,14 +101,15 @@ class PlainEngine:
     def _mean_of_heads(self, recordings: dict[str, Recording], rows: int) -> Floats:
         looked = []
         for layer, head in self._heads:
-            weight_RHWK = recordings[_name(layer)].weight_RHWK
+            weight_RHWK = recordings[cross_attention(layer)].weight_RHWK
             assert weight_RHWK is not None
             # The hypotheses of a sentence look at its memory as if they were positions of one row.
             looked.append(weight_RHWK[:, head].reshape(rows, -1))
         return cast(Floats, torch.stack(looked).mean(0).float().cpu().numpy())
 
 
-def _name(layer: int) -> str:
+def cross_attention(layer: int) -> str:
+    """What a model calls its decoder's attention to the source, of this layer."""
     return f"decoder.blocks.{layer}.cross_attention"
 
 

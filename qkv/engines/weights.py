@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from qkv.config import ModelConfig
+from qkv.directories import WEIGHTS
 from qkv.engines.arrays import load_array
 from qkv.engines.graphs import Read, read_graph
 from qkv.errors import CheckpointError
@@ -20,7 +21,6 @@ LEARNED_POSITIONS = "inputs.positions.weight_KD"
 
 T = TypeVar("T")
 
-_FILE = "weights.safetensors"
 _NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
 _PRODUCTS = ("MatMul", "MatMulIntegerToFloat")
 
@@ -73,8 +73,8 @@ def read_checkpoint(directory: Path) -> Weights:
     # Who has an exported model needs nothing of what reads a run.
     from safetensors.numpy import load_file
 
-    verified(directory, _FILE, read_manifest(directory))
-    arrays = {name: np.asarray(array, np.float32) for name, array in load_file(directory / _FILE).items()}
+    verified(directory, WEIGHTS, read_manifest(directory))
+    arrays = {name: np.asarray(array, np.float32) for name, array in load_file(directory / WEIGHTS).items()}
     return Weights(arrays, "float32")
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qkv.checkpoint import BEGAN_WITH, RunDirectory
+from qkv.checkpoint import BEGAN_WITH
 from qkv.config import Config, settings
 from qkv.errors import ConfigError, TextError
 from qkv.prepare import Prepared
 from qkv.recipes import recipe
+from qkv.run import RunDirectory
 from qkv.storage import readable_size, write_atomically
 from qkv.text.languages import NAMES, parse_directions
 

@@ -21,8 +21,9 @@ from pathlib import Path
 import numpy as np
 
 import qkv
-from qkv.checkpoint import SHORTLIST, RunDirectory, read_tensors
+from qkv.checkpoint import SHORTLIST, read_tensors
 from qkv.config import to_json
+from qkv.directories import CONFIG, TOKENIZER
 from qkv.engines.exported import is_exported
 from qkv.engines.heads import learn_looks
 from qkv.engines.load import Loaded, read_run
@@ -37,6 +38,7 @@ from qkv.export.shortlist import learn_shortlist
 from qkv.manifest import write_manifest
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
+from qkv.run import RunDirectory
 from qkv.storage import replacing_directory
 from qkv.text.subwords import Tokenizer, target_tags
 
@@ -94,8 +96,8 @@ def write_exported(output: Path, loaded: Loaded, *, precision: str, shortlist: S
     looks = learned or usual_looks(model)
     needed = 4 * sum(weight.numel() for weight in model.parameters()) + _BESIDE_WEIGHTS
     with replacing_directory(output, needed) as place:
-        (place / "config.json").write_text(to_json(config), encoding="utf-8")
-        (place / "tokenizer.model").write_bytes(tokenizer.model)
+        (place / CONFIG).write_text(to_json(config), encoding="utf-8")
+        (place / TOKENIZER).write_bytes(tokenizer.model)
         write_graphs(place, model, precision, looks.heads, shortlist)
         looks.save(place)
         write_manifest(place, {"qkv": qkv.__version__, "precision": precision, "tokenizer": tokenizer.fingerprint})

@@ -11,15 +11,13 @@ from typing import cast
 
 from torch import nn
 
+from qkv.engines.looks import Head
 from qkv.export.graph import Graph
 from qkv.export.parts import KeyValues, Look, LookOut, Parts
 from qkv.export.products import Array, Matrix, Multiply, Precision
 from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.block import Block
 from qkv.models.encoder_decoder import EncoderDecoder
-
-Head = tuple[int, int]
-"""A layer and one of its heads."""
 
 
 def encoder_graph(model: EncoderDecoder, precision: Precision) -> bytes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
-from qkv.errors import DownloadError, StorageError, TextError
+from qkv.errors import DownloadError, TextError
 from qkv.fetch.corpora import Download
-from qkv.storage import write_atomically
+from qkv.storage import file_digest, write_atomically
 
 LEDGER = "checksums.json"
 
@@ -39,7 +38,7 @@ class Ledger:
         where nothing else vouches for the file, and nothing did before.
         """
         rows = self._rows()
-        row = {"sha256": digest(path, "sha256"), "bytes": path.stat().st_size, "url": url}
+        row = {"sha256": file_digest(path), "bytes": path.stat().st_size, "url": url}
         noted = rows.get(download.name)
         first = noted is None and download.checksum is None
         if url is None and isinstance(noted, dict) and noted.get("sha256") == row["sha256"]:
@@ -61,15 +60,7 @@ class Ledger:
         return rows
 
 
-def digest(path: Path, algorithm: str) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, algorithm).hexdigest()
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
-
-
 def _require_same(path: Path, algorithm: str, expected: str, where: str) -> None:
-    found = digest(path, algorithm)
+    found = file_digest(path, algorithm)
     if found != expected:
         raise DownloadError(f"{path} is not what it should be: its {algorithm} is {found}, and {expected} {where}")

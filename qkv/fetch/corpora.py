@@ -6,13 +6,12 @@ torchtext (MD5). Where none is known, that of the first download is written down
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from qkv.config import Config
-from qkv.errors import ConfigError
+from qkv.errors import UnknownNameError
 
 
 class Download(NamedTuple):
@@ -209,7 +208,5 @@ CORPORA: dict[str, Corpus] = {
 def corpus(name: str) -> Corpus:
     """The corpus of this name."""
     if name not in CORPORA:
-        close = difflib.get_close_matches(name, CORPORA, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}?" if close else "`qkv fetch` lists them"
-        raise ConfigError(f"no corpus is called {name!r}; {hint}")
+        raise UnknownNameError("corpus", name, CORPORA, listed_by="qkv fetch")
     return CORPORA[name]

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from qkv.config import Config
 from qkv.errors import ConfigError, DownloadError, TextError
 from qkv.fetch.archives import Member, members
-from qkv.fetch.checksums import Ledger, digest
+from qkv.fetch.checksums import Ledger
 from qkv.fetch.corpora import Corpus, Download, Side, Text, corpus
-from qkv.fetch.download import PAUSES, download, forget
+from qkv.fetch.download import download, forget
 from qkv.fetch.forms import FORMS
 from qkv.progress import Progress
-from qkv.storage import explained, replacing, require_room, require_utf8, write_atomically
+from qkv.storage import explained, file_digest, replacing, require_room, require_utf8, write_atomically
 
 if TYPE_CHECKING:
     from qkv.prepare import Prepared
@@ -87,7 +87,6 @@ def fetch(
     output: str | os.PathLike[str] = "corpora",
     *,
     mirror: str | None = None,
-    pauses: Sequence[float] = PAUSES,
     say: Callable[[str], None] = lambda _: None,
 ) -> Fetched:
     """Downloads a corpus and writes its parallel text; a second call does nothing, and one after a crash goes on."""
@@ -108,7 +107,7 @@ def fetch(
             missing = [(_file_name(text, language), text, side) for text, side, language in sides]
             missing = [row for row in missing if row[0] not in written]
             if missing:
-                archive, url = _obtain(one, output / "downloads", mirror, pauses, say)
+                archive, url = _obtain(one, output / "downloads", mirror, say)
                 _extract(archive, missing, written)
                 told = Ledger(archive.parent).note(one, archive, url)
                 if told is not None:
@@ -118,14 +117,12 @@ def fetch(
     return fetched
 
 
-def _obtain(
-    one: Download, place: Path, mirror: str | None, pauses: Sequence[float], say: Callable[[str], None]
-) -> tuple[Path, str | None]:
+def _obtain(one: Download, place: Path, mirror: str | None, say: Callable[[str], None]) -> tuple[Path, str | None]:
     """The file, brought here where it is not yet, and checked; and where it came from, None where it was here."""
     path, ledger = place / one.name, Ledger(place)
     url = one.url if mirror is None else f"{mirror}/{one.name}"
     found_here = path.is_file()
-    appended = not found_here and download(url, path, pauses=pauses)
+    appended = not found_here and download(url, path)
     try:
         told = ledger.check(one, path)
     except DownloadError as error:
@@ -135,7 +132,7 @@ def _obtain(
         if not appended:
             raise DownloadError(f"{error}; it is removed. Try again later, or another --from") from error
         # What it was appended to may have been of another file: once more, from the beginning.
-        return _obtain(one, place, mirror, pauses, say)
+        return _obtain(one, place, mirror, say)
     say(f"{one.name}: {'here already' if found_here else f'from {url}'}; {told}")
     return path, None if found_here else url
 
@@ -167,7 +164,7 @@ class _Written:
         if not path.is_file() or path.stat().st_size != row.get("bytes"):
             return False
         # An older version noted sizes alone.
-        return "sha256" not in row or digest(path, "sha256") == row["sha256"]
+        return "sha256" not in row or file_digest(path) == row["sha256"]
 
     def write(self, name: str, form: str, member: Member) -> None:
         """Writes one side, a line of text a line; it appears when it is whole."""

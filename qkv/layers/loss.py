@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 IGNORED = -100
 """The label of a position that nothing is asked of."""
@@ -72,16 +71,6 @@ def agreeing_cross_entropy(
     whole = Chunks(max(1, chunks.positions // (2 * width)) * 2 * width, loss_and_gradient, of_two)
     loss = smoothed_cross_entropy(x_PD, weight_VD, label_P, smoothing=smoothing, chunks=whole)
     return loss._replace(tokens=loss.tokens // 2)
-
-
-def plain_smoothed_cross_entropy(x_PD: Tensor, weight_VD: Tensor, label_P: Tensor, *, smoothing: float) -> Loss:
-    """The same by the library's own functions: slower, larger, and what the chunked one is compared with."""
-    logits_PV = x_PD @ weight_VD.T
-    total = functional.cross_entropy(
-        logits_PV, label_P, ignore_index=IGNORED, label_smoothing=smoothing, reduction="sum"
-    )
-    surprise = functional.cross_entropy(logits_PV, label_P, ignore_index=IGNORED, reduction="sum")
-    return Loss(total, surprise, (label_P != IGNORED).sum())
 
 
 class _ChunkedLoss(torch.autograd.Function):

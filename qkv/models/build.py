@@ -49,7 +49,7 @@ def assemble(config: ModelConfig, vocabulary: int) -> EncoderDecoder:
     return EncoderDecoder(inputs, encoder, decoder)
 
 
-def quicken(model: EncoderDecoder) -> None:
+def order_weights(model: EncoderDecoder) -> None:
     """Orders the weights for translating on this device, where it has a way to; the model can learn no more."""
     weight_VD = model.inputs.weight_VD
     if can_order(weight_VD.device):
@@ -57,7 +57,7 @@ def quicken(model: EncoderDecoder) -> None:
         model.logits = OrderedLinear(weight_VD, None)
 
 
-def hasten(model: EncoderDecoder) -> None:
+def use_gpu_parts(model: EncoderDecoder) -> None:
     """Swaps in the GPU's twins of the plain parts: the model computes the same, faster, and is trained as before."""
     # Where there is no GPU there may be no Triton either.
     from qkv.layers.gpu import attention, feed_forward, inputs, loss, projection, residual, turn

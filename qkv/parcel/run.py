@@ -8,10 +8,11 @@ from typing import Literal, get_args
 
 import torch
 
-from qkv.checkpoint import RunDirectory, Saved, read, step_of, write
+from qkv.checkpoint import Saved, read, step_of, write
 from qkv.errors import CheckpointError, ConfigError
 from qkv.parcel.parts import Member, Parcel, file_pieces, write_parcel
-from qkv.progress import tell
+from qkv.progress import warn
+from qkv.run import RunDirectory
 from qkv.storage import replacing_directory
 
 KIND = "run"
@@ -98,7 +99,7 @@ def _sound(directories: Iterable[Path]) -> Iterator[Path]:
         try:
             read(directory)
         except CheckpointError as error:
-            tell(f"qkv: warning: {error}; it is left out")
+            warn(f"{error}; it is left out")
         else:
             yield directory
 

@@ -21,15 +21,15 @@ import sentencepiece
 import qkv
 from qkv.config import Config
 from qkv.data.corpus import Corpus
+from qkv.directories import TOKENIZER
 from qkv.errors import ConfigError, FullDiskError, StorageError, TextError
 from qkv.prepare.mix import Mix
 from qkv.prepare.report import Places, summarise
-from qkv.storage import append_regular, claim, explained, is_claimed, read_regular, readable_size, sync
+from qkv.storage import append_regular, claim, explained, file_digest, is_claimed, read_regular, readable_size, sync
 from qkv.text.subwords import Tokenizer
 
 MANIFEST = "prepared.json"
 REPORT = "report.json"
-TOKENIZER = "tokenizer.model"
 DROPPED = "dropped.tsv.gz"
 MENDED = "mended.tsv.gz"
 WORK = "work"
@@ -79,6 +79,11 @@ class Prepared:
     def tokenizer(self) -> Tokenizer:
         return Tokenizer.load(self.directory / TOKENIZER)
 
+    @property
+    def valid_files(self) -> tuple[Path, Path]:
+        """The text of the held-out pairs line by line, sources and targets."""
+        return text_files(self.directory, "valid")
+
     def applied_to(self, config: Config) -> Config:
         """The config with the text and data settings that this data was prepared with."""
         prepared = self.manifest["settings"]
@@ -101,7 +106,7 @@ class Prepared:
     def verify(self) -> None:
         """Reads every file and compares it with the manifest."""
         for name, described in self.manifest["files"].items():
-            if _sha256(self.directory / name) != described["sha256"]:
+            if file_digest(self.directory / name) != described["sha256"]:
                 path = self.directory / name
                 raise TextError(f"{path} is not what was written; remove {self.directory} and prepare again")
 
@@ -127,7 +132,7 @@ class Request:
         return cls(
             {**settings, "training": {"seed": config.training.seed}},
             {
-                role: [{"file": str(path), "bytes": path.stat().st_size, "sha256": _sha256(path)} for path in paths]
+                role: [{"file": str(path), "bytes": path.stat().st_size, "sha256": file_digest(path)} for path in paths]
                 for role, paths in roles.items()
             },
         )
@@ -223,7 +228,7 @@ def workplace(output: Path, needed: int) -> Iterator[Path]:
 def publish(place: Path, output: Path, request: Request, places: Places) -> None:
     """Writes the manifest, with the places of the training lines, and moves the finished directory to its place."""
     shutil.rmtree(place / WORK)
-    files = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in sorted(place.iterdir())}
+    files = {path.name: {"bytes": path.stat().st_size, "sha256": file_digest(path)} for path in sorted(place.iterdir())}
     manifest = {
         "format": _FORMAT,
         "fingerprint": request.fingerprint,
@@ -244,6 +249,11 @@ def publish(place: Path, output: Path, request: Request, places: Places) -> None
     # Over an empty directory this succeeds; over anything else it fails, so that nothing is lost.
     place.rename(output)
     sync(output.parent)
+
+
+def text_files(directory: Path, name: str) -> tuple[Path, Path]:
+    """Where the text of a corpus stands beside its ids, sources and targets."""
+    return directory / f"{name}.source.txt", directory / f"{name}.target.txt"
 
 
 def text_bytes(paths: Sequence[Path]) -> int:
@@ -285,14 +295,6 @@ def _differences(before: Request, request: Request) -> Iterator[str]:
     for role, files in request.inputs.items():
         if [file["sha256"] for file in before.inputs.get(role, [])] != [file["sha256"] for file in files]:
             yield f"the {role} files are not the same"
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _lock_of(output: Path) -> Path:

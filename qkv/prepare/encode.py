@@ -17,6 +17,7 @@ from qkv.config import Config, TextConfig
 from qkv.data.corpus import CorpusWriter, Sentences
 from qkv.errors import ConfigError
 from qkv.prepare.clean import FATES, CleanCorpus, CleanText
+from qkv.prepare.directory import text_files
 from qkv.prepare.report import LineLog
 from qkv.prepare.workers import Workers, run_apart
 from qkv.progress import Progress, clear, write_line
@@ -80,10 +81,7 @@ class Encoder:
                 name: opened.enter_context(CorpusWriter(self._directory, name, vocabulary=self._vocabulary))
                 for name in ("train", "valid")
             }
-            self._valid_texts = [
-                opened.enter_context((self._directory / f"valid.{side}.txt").open("wb"))
-                for side in ("source", "target")
-            ]
+            self._valid_texts = [opened.enter_context(path.open("wb")) for path in text_files(self._directory, "valid")]
             self._files = opened.pop_all()
         return self
 
@@ -102,12 +100,7 @@ class Encoder:
 
     def result(self, name: str) -> dict[str, int]:
         """How much was written to one corpus."""
-        writer = self._writers[name]
-        return {
-            "pairs": len(writer),
-            "source_tokens": writer.tokens["source"],
-            "target_tokens": writer.tokens["target"],
-        }
+        return self._writers[name].counts
 
     def _tasks(self, corpus: CleanCorpus, destinations: dict[str, str], copy: int) -> Iterator[_Task]:
         for some in corpus.texts():

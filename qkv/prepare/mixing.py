@@ -14,6 +14,7 @@ from qkv.data.corpus import Corpus, CorpusWriter, Stretch
 from qkv.data.mixing import write_mixed
 from qkv.data.packing import scramble
 from qkv.prepare.clean import FATES, CleanCorpus
+from qkv.prepare.directory import text_files
 from qkv.prepare.mix import Ingredient, Mix
 from qkv.text.languages import Direction
 from qkv.text.subwords import Tokenizer
@@ -76,18 +77,17 @@ class Mixing:
         stretches = list(self._stretches(base, rows_of(base.lines, corpus, mix), mix, repeat=repeat))
         with CorpusWriter(self.output, name, vocabulary=self.tokenizer.size) as writer:
             write_mixed(base, stretches, writer)
-        tokens = writer.tokens
-        return {"pairs": len(writer), "source_tokens": tokens["source"], "target_tokens": tokens["target"]}
+        return writer.counts
 
     def write_texts(self, name: str) -> None:
         """The texts of a corpus that was laid out, in the same order."""
-        sides = [(self.encoded / f"{name}.{side}.txt").read_bytes().splitlines(True) for side in ("source", "target")]
+        sides = [path.read_bytes().splitlines(True) for path in text_files(self.encoded, name)]
         written: tuple[list[bytes], list[bytes]] = [], []
         for stretch in Corpus.open(self.output, name).stretches:
             for side, lines in zip(sides[::-1] if stretch.turned else sides, written, strict=True):
                 lines += [side[pair] for pair in stretch.chosen()]
-        for side_name, lines in zip(("source", "target"), written, strict=True):
-            (self.output / f"{name}.{side_name}.txt").write_bytes(b"".join(lines))
+        for path, lines in zip(text_files(self.output, name), written, strict=True):
+            path.write_bytes(b"".join(lines))
 
     def _stretches(self, base: Corpus, row_of: Numbers, mix: Mix, *, repeat: bool) -> Iterator[Stretch]:
         # A corpus is cut in several ways one after the other: its lines begin again where the next way begins.

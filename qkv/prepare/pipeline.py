@@ -10,6 +10,7 @@ from typing import Any
 
 from qkv.config import Config
 from qkv.data.corpus import Corpus
+from qkv.directories import TOKENIZER
 from qkv.errors import ConfigError, TextError
 from qkv.prepare.check import check_request
 from qkv.prepare.clean import CleanCorpus, clean_corpus
@@ -17,7 +18,6 @@ from qkv.prepare.directory import (
     DROPPED,
     MENDED,
     REPORT,
-    TOKENIZER,
     WORK,
     Prepared,
     Request,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 
 from qkv.config import Config
-from qkv.errors import ConfigError
+from qkv.errors import UnknownNameError
 from qkv.recipes import paper, small, student, variants
 
 RECIPES: dict[str, Callable[[], Config]] = {
@@ -30,7 +29,5 @@ RECIPES: dict[str, Callable[[], Config]] = {
 def recipe(name: str) -> Config:
     """The configuration of this name."""
     if name not in RECIPES:
-        close = difflib.get_close_matches(name, RECIPES, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}?" if close else "`qkv recipes` lists them"
-        raise ConfigError(f"no recipe is called {name!r}; {hint}")
+        raise UnknownNameError("recipe", name, RECIPES, listed_by="qkv recipes")
     return RECIPES[name]()

@@ -31,8 +31,7 @@ def obtained(name: str, data: Data, changes: Mapping[str, str], say: Callable[[s
             raise ConfigError(f"{', '.join(of_text)}: settled when {data.prepared} was prepared; leave it out")
         prepared = Prepared.open(data.prepared)
         _require_one_direction(prepared.applied_to(Config()), str(data.prepared))
-        held_out = [str(data.prepared / f"valid.{side}.txt") for side in ("source", "target")]
-        return str(prepared.directory), held_out
+        return str(prepared.directory), [str(path) for path in prepared.valid_files]
     config = override_all(corpus(name).config(), of_text)
     _require_one_direction(config, name)
     fetched = fetch(name, data.corpora, mirror=data.mirror, say=say)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from qkv.config import Config
-from qkv.errors import ConfigError
+from qkv.errors import ConfigError, UnknownNameError
 from qkv.recipes import recipe
 
 
@@ -93,9 +92,7 @@ TABLE_3: dict[str, Printed] = {
 def experiment(name: str) -> Experiment:
     """The experiment of this name."""
     if name not in EXPERIMENTS:
-        close = difflib.get_close_matches(name, [*EXPERIMENTS, "table3"], n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}?" if close else "`qkv reproduce` lists them"
-        raise ConfigError(f"no experiment is called {name!r}; {hint}")
+        raise UnknownNameError("experiment", name, [*EXPERIMENTS, "table3"], listed_by="qkv reproduce")
     return EXPERIMENTS[name]
 
 

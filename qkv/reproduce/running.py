@@ -12,12 +12,13 @@ from typing import Any
 import torch
 
 import qkv
-from qkv.checkpoint import RunDirectory, read_state
+from qkv.checkpoint import read_state
 from qkv.config import Config
 from qkv.devices import choose_device, release_memory
 from qkv.models.build import count_parameters
 from qkv.prepare import Prepared
 from qkv.progress import Progress
+from qkv.run import RunDirectory
 from qkv.storage import write_atomically
 from qkv.text.files import read_lines
 from qkv.training.loop import train_run

@@ -31,10 +31,9 @@ from qkv.reproduce.running import stopped, trained, translated
 from qkv.storage import write_atomically
 from qkv.text.files import read_lines
 from qkv.training.processes import Processes
+from qkv.training.stopping import CAUTION
 
 _RESULT = "result.json"
-_CAUTION = 1.5
-"""A row may take this many times what the slowest before it took: machines are shared."""
 _FEW = 3000
 """Steps after which base, on one GPU, had not left the plateau on which post-norm layers as deep as it begin."""
 _AT_THE_END = {"final": "last", "average_checkpoints": 1, "keep_checkpoints": 1, "validation_sentences": 0}
@@ -114,7 +113,7 @@ class _Table:
         """Does what is missing of a row; False where there is no time for it."""
         directory, begun = self._place / row, time.monotonic()
         told = self.result(row)
-        if told is None and stopped(self._deadline, _CAUTION * self._longest):
+        if told is None and stopped(self._deadline, CAUTION * self._longest):
             return False
         # Also where it is done: it may have been for another budget or other data.
         settled = planned(directory, config, self._length, self._prepared, self._changes, _to_the_end)
@@ -133,10 +132,7 @@ class _Table:
     def _scored(self, row: str, told: dict[str, Any], device: str, begun: float) -> bool:
         """Translates and scores what is not yet, and keeps it; without sacreBLEU, translations wait for it."""
         directory = self._place / row
-        sources, references = (
-            [*read_lines(self._prepared.directory / f"valid.{side}.txt")][: self._sentences]
-            for side in ("source", "target")
-        )
+        sources, references = ([*read_lines(path)][: self._sentences] for path in self._prepared.valid_files)
         hypotheses = translated(directory, sources, device)
         told |= {"sentences": len(references)}
         if importlib.util.find_spec("sacrebleu") is not None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from qkv.serve.line import Started, start
-from qkv.serve.refusals import Refusal
+from qkv.serve.refusals import OUR_FAULT, Refusal
 from qkv.serve.telling import LOG
 
 _AT_ONCE = 4
@@ -94,7 +94,7 @@ class Clerks:
             message = f"Invalid request: this file takes more than {self._seconds:g} seconds to read; split it"
             return Refusal("too_much", message, parameter="file")
         LOG.error("a process that reads files died")
-        return Refusal("failed", "The server failed; this is a fault of its own.")
+        return Refusal("failed", OUR_FAULT)
 
     def _leave(self, clerk: Started) -> None:
         """A clerk has nothing to do: one waits for the next file, the others go."""

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
 from qkv.serve.detecting import Detected, Detector
@@ -82,16 +82,12 @@ class Desk:
         by_source: dict[str, list[int]] = {}
         for number, one in enumerate(detected):
             by_source.setdefault(one.language, []).append(number)
-        with self._admitted(order):
-            try:
-                async with asyncio.timeout(self.settings.deadline):
-                    answers: dict[int, Answer] = {}
-                    for source, numbers in by_source.items():
-                        done = await self._from(source, [order.texts[number] for number in numbers], order)
-                        for number, (text, *others) in zip(numbers, done, strict=True):
-                            answers[number] = Answer(text, tuple(others), source, detected[number].confidence)
-            except TimeoutError as error:
-                raise self._late() from error
+        answers: dict[int, Answer] = {}
+        async with self._in_time(order):
+            for source, numbers in by_source.items():
+                done = await self._from(source, [order.texts[number] for number in numbers], order)
+                for number, (text, *others) in zip(numbers, done, strict=True):
+                    answers[number] = Answer(text, tuple(others), source, detected[number].confidence)
         return [answers[number] for number in range(len(order.texts))]
 
     async def explain(self, order: Order) -> Explained:
@@ -101,14 +97,10 @@ class Desk:
         (detected,) = await self._sources(order)
         target = self.languages.direction(detected.language, order.target).target
         told: dict[str, Any] = {"sentences": [], "after": text}
-        with self._admitted(order):
+        async with self._in_time(order):
             if detected.language != target:
                 settled = dataclasses.replace(order, source=detected.language, target=target, explained=True)
-                try:
-                    async with asyncio.timeout(self.settings.deadline):
-                        told = await self.engine.explain(settled)
-                except TimeoutError as error:
-                    raise self._late() from error
+                told = await self.engine.explain(settled)
         return Explained(detected, target, told)
 
     async def inspect(self, order: Order) -> str:
@@ -121,12 +113,8 @@ class Desk:
                 "bad", "Invalid request: nothing is translated from a language into itself", parameter="target"
             )
         settled = dataclasses.replace(order, source=source, target=target, inspected=True)
-        with self._admitted(settled):
-            try:
-                async with asyncio.timeout(self.settings.deadline):
-                    return await self.engine.inspect(settled)
-            except TimeoutError as error:
-                raise self._late() from error
+        async with self._in_time(settled):
+            return await self.engine.inspect(settled)
 
     async def grow(self, order: Order) -> AsyncIterator[str]:
         """The greedy translation of one text as it grows; whoever stops listening stops it."""
@@ -227,6 +215,16 @@ class Desk:
     def _wait(self) -> int:
         """Seconds until what is queued now should be done."""
         return max(1, min(_LONGEST_RETRY, math.ceil(self._filled() / self._speed))) if self._speed else 1
+
+    @asynccontextmanager
+    async def _in_time(self, order: Order) -> AsyncIterator[None]:
+        """Admits an order; what is not done by its deadline is given up."""
+        with self._admitted(order):
+            try:
+                async with asyncio.timeout(self.settings.deadline):
+                    yield
+            except TimeoutError as error:
+                raise self._late() from error
 
     @contextmanager
     def _admitted(self, order: Order) -> Iterator[None]:

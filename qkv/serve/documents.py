@@ -19,7 +19,7 @@ from qkv.files import kind_of, require_kind
 from qkv.serve.clerks import Clerks, Sheet
 from qkv.serve.desk import Desk
 from qkv.serve.orders import Answer, Order, size
-from qkv.serve.refusals import Reason, Refusal
+from qkv.serve.refusals import OUR_FAULT, Reason, Refusal
 from qkv.serve.telling import LOG
 from qkv.text.typography import is_typeset
 
@@ -177,7 +177,7 @@ class Documents:
             document.failure = Failure(refusal.reason, refusal.message)
         except Exception:  # noqa: BLE001 - whoever asks for it must hear of it
             LOG.exception("a file failed")
-            document.failure = Failure("failed", "The server failed; this is a fault of its own.")
+            document.failure = Failure("failed", OUR_FAULT)
         finally:
             document.count.done = time.monotonic()
 

@@ -12,7 +12,7 @@ from qkv.errors import QkvError
 from qkv.serve.languages import Direction
 from qkv.serve.line import Message, Started, start
 from qkv.serve.orders import Order, as_message
-from qkv.serve.refusals import Refusal
+from qkv.serve.refusals import OUR_FAULT, Refusal
 from qkv.serve.room import Pace
 from qkv.serve.settings import Settings
 from qkv.serve.telling import LOG
@@ -175,7 +175,7 @@ def _told(message: Message) -> Message:
     if "refused" in message:
         raise Refusal("bad", f"Invalid request: {message['refused']}")
     if "error" in message:
-        raise Refusal("failed", "The server failed; this is a fault of its own.")
+        raise Refusal("failed", OUR_FAULT)
     return message
 
 

@@ -113,6 +113,10 @@ def _deepl(languages: Languages) -> Json:
         "source_lang": _one_of(*(code.upper() for code in languages.sources)),
         "target_lang": _one_of(*(code.upper() for code in languages.all_targets)),
     }
+    return {**_deepl_texts(pair), **_deepl_documents(pair), **_deepl_glossaries(pair)}
+
+
+def _deepl_texts(pair: Json) -> Json:
     asked = {
         "text": _list(_TEXT, minItems=1),
         **pair,
@@ -126,20 +130,8 @@ def _deepl(languages: Languages) -> Json:
         "context": _TEXT,
     }
     one = _object({"detected_source_language": _TEXT, "text": _TEXT, "billed_characters": _NUMBER})
-    told = {"glossary_id": _TEXT, "name": _TEXT, "ready": _TRUTH, "creation_time": _TEXT}
-    glossary = _object({**told, "source_lang": _TEXT, "target_lang": _TEXT, "entry_count": _NUMBER})
-    entries = {"type": "string", "description": "lines of two terms with a tab between", "pattern": "^[a-z]+\t[a-z]+$"}
-    made = _object(
-        {"name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": LONGEST_NAME}, **pair, "entries": entries}
-    )
-    number = [_parameter("number", "path", _TEXT)]
     kind = _parameter("type", "query", _one_of("source", "target"))
     named = _list(_object({"language": _TEXT, "name": _TEXT}))
-    filename = {"type": "string", "pattern": "^[a-z]{1,8}[.](txt|html|srt|po)$"}
-    statuses = _one_of("queued", "translating", "done", "error")
-    document = _object({"document_id": _TEXT, "status": statuses, "billed_characters": _NUMBER,
-                        "seconds_remaining": _NUMBER, "error_message": _TEXT},
-                       required=["document_id", "status"])  # fmt: skip
     usage = _object({"character_count": _NUMBER, "character_limit": _NUMBER})
     return {
         "/v2/translate": {
@@ -150,19 +142,24 @@ def _deepl(languages: Languages) -> Json:
         "/v2/languages": {"get": _operation(named, _MESSAGE, parameters=[kind])},
         "/v3/languages": {"get": _operation(_list(_ANYTHING), _MESSAGE)},
         "/v2/usage": {"get": _operation(usage, _MESSAGE)},
+    }
+
+
+def _deepl_documents(pair: Json) -> Json:
+    filename = {"type": "string", "pattern": "^[a-z]{1,8}[.](txt|html|srt|po)$"}
+    asked = {"file": _FILE, "filename": filename, "glossary_id": _TEXT, **pair}
+    number = [_parameter("number", "path", _TEXT)]
+    key = _object({"document_key": _TEXT})
+    statuses = _one_of("queued", "translating", "done", "error")
+    document = _object({"document_id": _TEXT, "status": statuses, "billed_characters": _NUMBER,
+                        "seconds_remaining": _NUMBER, "error_message": _TEXT},
+                       required=["document_id", "status"])  # fmt: skip
+    return {
         "/v2/document": {
             "post": _operation(
                 _object({"document_id": _TEXT, "document_key": _TEXT}),
                 _MESSAGE,
-                body=_object(
-                    {
-                        "file": _FILE,
-                        "filename": filename,
-                        "glossary_id": _TEXT,
-                        **pair,
-                    },
-                    required=["file", "target_lang"],
-                ),
+                body=_object(asked, required=["file", "target_lang"]),
                 sent="multipart/form-data",
                 links={
                     "status": _link("post", "/v2/document/{number}", "document_id", document_key="document_key"),
@@ -170,14 +167,22 @@ def _deepl(languages: Languages) -> Json:
                 },
             )
         },
-        "/v2/document/{number}": {
-            "post": _operation(document, _MESSAGE, parameters=number, body=_object({"document_key": _TEXT}))
-        },
+        "/v2/document/{number}": {"post": _operation(document, _MESSAGE, parameters=number, body=key)},
         "/v2/document/{number}/result": {
-            "post": _operation(
-                _FILE, _MESSAGE, parameters=number, body=_object({"document_key": _TEXT}), media=_ANY_MEDIA
-            )
+            "post": _operation(_FILE, _MESSAGE, parameters=number, body=key, media=_ANY_MEDIA)
         },
+    }
+
+
+def _deepl_glossaries(pair: Json) -> Json:
+    told = {"glossary_id": _TEXT, "name": _TEXT, "ready": _TRUTH, "creation_time": _TEXT}
+    glossary = _object({**told, "source_lang": _TEXT, "target_lang": _TEXT, "entry_count": _NUMBER})
+    entries = {"type": "string", "description": "lines of two terms with a tab between", "pattern": "^[a-z]+\t[a-z]+$"}
+    made = _object(
+        {"name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": LONGEST_NAME}, **pair, "entries": entries}
+    )
+    number = [_parameter("number", "path", _TEXT)]
+    return {
         "/v2/glossary-language-pairs": {"get": _operation(_ANYTHING, _MESSAGE)},
         "/v2/glossaries": {
             "get": _operation(_object({"glossaries": _list(glossary)}), _MESSAGE),

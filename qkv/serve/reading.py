@@ -94,6 +94,11 @@ class Asked:
             message = f"Invalid request: {name} must be a whole number, not {word[:20]!r}"
             raise Refusal("bad", message, parameter=name) from error
 
+    def credentials(self, scheme: str) -> str | None:
+        """What stands behind a scheme, such as `bearer`, in the header that says who asks."""
+        said, _, credentials = self.request.headers.get("authorization", "").partition(" ")
+        return credentials if said.lower() == scheme else None
+
     def file(self) -> File | None:
         """The file that came with a form, if one did."""
         every = itertools.chain.from_iterable(self._values.values())

@@ -44,6 +44,9 @@ STATUS: dict[Reason, int] = {
 }
 """What HTTP calls each; a protocol may have another number."""
 
+OUR_FAULT = "The server failed; this is a fault of its own."
+"""What is told of a failure that nobody who asks can mend."""
+
 
 class Refusal(Exception):  # noqa: N818 - most of them are no error of anybody's
     """A request that is not done, and why."""

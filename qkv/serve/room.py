@@ -40,7 +40,7 @@ _LEAST_BATCH = 256
 class How(NamedTuple):
     """How sentences are translated; those of one batch are translated alike."""
 
-    beam: int | None
+    beam: int
     alternatives: int
     align: bool
 
@@ -242,7 +242,7 @@ class Room:
         self._jobs.remove(first)
         self._jobs.append(first)
         turn = first.waiting[long][0]
-        rows = first.how.beam or first.translator.beam
+        rows = first.how.beam
         alike = (one for job in self._jobs if job.is_like(first) for one in job.waiting[long])
         positions = most_positions(self._batch_tokens, rows, self._meter.pace.tokens_a_second)
         most = max(1, positions // rows)

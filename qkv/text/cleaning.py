@@ -65,9 +65,6 @@ PAIR_RULES: Mapping[str, PairRule] = {
 }
 """Each rule is true of a pair that training leaves out for it; the first rule that is true gives the reason."""
 
-FAULTS = ("missing column", "too long", "broken UTF-8", "NUL character")
-"""What makes a raw line unusable before any rule is asked."""
-
 REPAIRS: Mapping[str, str] = {
     "carriage return": "taken off the end",
     "byte-order mark": "removed",

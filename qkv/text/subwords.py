@@ -156,7 +156,7 @@ class Tokenizer:
         """What an id adds to a text, in UTF-8, a space where a word begins; a symbol that is no text adds nothing."""
         if (value := self.byte(token)) is not None:
             return bytes([value])
-        if self._processor.is_control(token) or self._processor.is_unknown(token):
+        if self.is_control(token) or self._processor.is_unknown(token):
             return b""
         return self.piece(token).replace(META, " ").encode()
 
@@ -165,7 +165,7 @@ class Tokenizer:
         text, place, found = self.decode(ids), 0, []
         for number, token in enumerate(ids):
             # What stands in bytes, and what is written otherwise than its piece says, is decoded with all before it.
-            plain = not (self._processor.is_byte(token) or self._processor.is_control(token))
+            plain = not (self._processor.is_byte(token) or self.is_control(token))
             written = self.piece(token).replace(META, " ") if plain else ""
             after = place + len(written) - (place == 0 and written.startswith(" "))
             if not plain or text[place:after] != written[len(written) - (after - place) :]:
@@ -185,7 +185,7 @@ class Tokenizer:
         return {
             processor.id_to_piece(index): (index, processor.get_score(index))
             for index in range(self.size)
-            if not (processor.is_control(index) or processor.is_byte(index) or processor.is_unknown(index))
+            if not (self.is_control(index) or processor.is_byte(index) or processor.is_unknown(index))
         }
 
     def _as_bytes(self, text: str) -> list[int]:

@@ -76,8 +76,8 @@ def take_tags(text: str, *, whole: Collection[str] = (), ending: Collection[str]
     """The text without its tags; of white space on both sides of one, that on one side goes with it.
 
     Elements with one of the names in `whole`, or that say they are not to be translated, are like a single tag, with
-    all that is in them. Those with one of the
-    names in `ending` end the sentence that is before them, and so do their ends.
+    all that is in them. Those with one of the names in `ending` end the sentence that is before them, and so do their
+    ends.
     """
     found, between = _found(text, {name.lower() for name in whole})
     ends = {name.lower() for name in ending}

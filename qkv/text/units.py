@@ -29,7 +29,7 @@ def aligned_units(
         for unit in range(*_covered(one, *source_edges)):
             if run.start < run.end:
                 runs[unit].append(run)
-    cuts = _cutsinside(source, tagged.tags)
+    cuts = _cuts_inside(source, tagged.tags)
     copies = _copies(tagged.plain, translation, source, target, runs, cuts)
     return _cut(source, target, runs, cuts, copies)
 
@@ -67,7 +67,7 @@ def inside(part: Span, starts: Sequence[int]) -> Span:
     return Span(*(bisect.bisect_left(starts, edge) for edge in part))
 
 
-def _cutsinside(source: Sequence[Span], tags: Sequence[Tag]) -> dict[int, list[int]]:
+def _cuts_inside(source: Sequence[Span], tags: Sequence[Tag]) -> dict[int, list[int]]:
     """For words with tags inside, where those stand, from the beginning of the word."""
     starts, ends = edges(source)
     cuts: dict[int, list[int]] = {}

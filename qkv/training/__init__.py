@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config
 from qkv.errors import ConfigError, NoTimeError
 from qkv.prepare import Prepared, prepare
 from qkv.prepare.mix import settled
+from qkv.run import RunDirectory
 from qkv.training.adapting import (
     adapted,
     adapted_from,

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qkv.checkpoint import RunDirectory, Saved, read, read_state, write
+from qkv.checkpoint import Saved, read, read_state, write
 from qkv.config import Config, ModelConfig, TextConfig
 from qkv.errors import CheckpointError, ConfigError
 from qkv.prepare import Prepared
 from qkv.prepare.mix import Mix
 from qkv.recipes.adapting import PASSES, adapting
-from qkv.training.before import EXPORTED, Before, RunBefore, before_at
+from qkv.run import RunDirectory
+from qkv.training.before import EXPORTED, Before, RunBefore, before_at, looks_of
 from qkv.training.lengths import often_enough, target_tokens
 from qkv.training.optimizer import paper_learning_rate
 
@@ -121,7 +122,7 @@ def require_adaptable(adapt: Path | None, run: RunDirectory | None, config: Conf
         raise ConfigError(f"{run.path} did not begin with the weights of another; give --output another directory")
     saved = before.weights()
     # What is damaged is told before anything is prepared.
-    before.looks()
+    looks_of(before)
     learned = before.config()
     changed = _changed(dataclasses.asdict(learned.model), config.model)
     if changed:
@@ -191,7 +192,7 @@ def require_named(files: Sequence[Path], before: Before) -> None:
 
 def begin_with(run: RunDirectory, before: Before) -> None:
     """Copies the weights with which a run begins that has learned nothing yet, and the settings they belong to."""
-    saved, looks = before.weights(), before.looks()
+    saved, looks = before.weights(), looks_of(before)
     if looks is not None:
         looks.save(run.path)
     write(run.start, saved.tensors, {**saved.state, **before.first().as_state()})

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkv.checkpoint import SHORTLIST, RunDirectory, Saved, final_state, read_state, read_tensors
+from qkv.checkpoint import SHORTLIST, Saved, final_state, read_state, read_tensors
 from qkv.config import Config, from_json, to_json
+from qkv.directories import TOKENIZER, require_run
 from qkv.engines.exported import read_settings, was_exported
 from qkv.engines.looks import Looks
 from qkv.engines.shortlist import Shortlist
@@ -21,7 +22,7 @@ from qkv.engines.weights import read_exported
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import digest, read_manifest
 from qkv.models.build import assemble
-from qkv.storage import require_run
+from qkv.run import RunDirectory
 from qkv.text.subwords import Tokenizer
 
 EXPORTED = "exported"
@@ -65,9 +66,6 @@ class Before(Protocol):
         """Verified, with a state that tells what they belong to and where they are from; beside them what an exported
         model knows of its words."""
 
-    def looks(self) -> Looks | None:
-        """Which of its heads tell where words came from, if that was learned."""
-
 
 def before_at(path: Path) -> Before:
     """The run or the exported model of a directory."""
@@ -75,6 +73,12 @@ def before_at(path: Path) -> Before:
         return _Exported(path)
     require_run(path, "name one that `qkv train` has made, or a model of `qkv export`")
     return RunBefore(RunDirectory(path))
+
+
+def looks_of(before: Before) -> Looks | None:
+    """Which of its heads tell where words came from, if that was learned."""
+    model = before.config().model
+    return Looks.load(before.path, layers=model.decoder_layers, heads=model.heads)
 
 
 class RunBefore:
@@ -121,16 +125,13 @@ class RunBefore:
             final_state(state, str(state.get("weights", "last")), step),
         )
 
-    def looks(self) -> Looks | None:
-        return _looks(self)
-
 
 class _Exported:
     """An exported model: numbers of 8 bits are as many times their scales."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.tokenizer_file = path / "tokenizer.model"
+        self.tokenizer_file = path / TOKENIZER
         # Once: every file is verified for that.
         self._config = read_settings(path)
 
@@ -162,14 +163,6 @@ class _Exported:
             known = Shortlist.load(self.path, tokenizer.size).arrays()
             tensors[SHORTLIST] = {name: _tensor(array, np.int32) for name, array in known.items()}
         return Saved(self.path, tensors, state)
-
-    def looks(self) -> Looks | None:
-        return _looks(self)
-
-
-def _looks(before: Before) -> Looks | None:
-    model = before.config().model
-    return Looks.load(before.path, layers=model.decoder_layers, heads=model.heads)
 
 
 def _tensor(array: NDArray[Any], kind: type[np.generic]) -> Tensor:

@@ -9,10 +9,11 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from qkv.checkpoint import RunDirectory, Saved, final_state, read, sound, step_of, write
+from qkv.checkpoint import Saved, final_state, read, sound, step_of, write
 from qkv.config import TrainingConfig
 from qkv.errors import CheckpointError, StorageError
 from qkv.prepare import Prepared
+from qkv.run import RunDirectory
 from qkv.storage import read_regular
 from qkv.training.averaging import FINAL
 from qkv.training.divergence import Setback, place_to_go_on

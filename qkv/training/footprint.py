@@ -13,7 +13,8 @@ from qkv.devices import choose_device, choose_precision
 from qkv.layers.loss import CHUNKS, GPU_POSITIONS
 from qkv.models.build import assemble, count_parameters
 
-_FLOAT = 4
+FLOAT = 4
+"""Bytes of an exact number."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,16 @@ class Footprint:
         parameters = count_parameters(config.model, vocabulary)
         precision = choose_precision(options.precision, choose_device(options.device))
         free = options.schedule == "free"
-        kept = parameters * (3 + (options.final == "moving" or free)) * _FLOAT
+        kept = parameters * (3 + (options.final == "moving" or free)) * FLOAT
         working = _working_bytes(parameters, vocabulary, precision)
         way = "none" if processes == 1 else options.parallel
         return cls(
             parameters=parameters,
             precision=precision,
             # Free of a schedule, the weights in use can be made of the two that a checkpoint has.
-            fixed=FIXED[way](kept + free * parameters * _FLOAT + working, parameters * precision.itemsize, processes),
+            fixed=FIXED[way](kept + free * parameters * FLOAT + working, parameters * precision.itemsize, processes),
             # Counted in float32, kept in the precision of the model; for two readings, twice.
-            row=_bytes_saved_for_a_row(config) * (1 + (options.agreement > 0)) * precision.itemsize // _FLOAT,
+            row=_bytes_saved_for_a_row(config) * (1 + (options.agreement > 0)) * precision.itemsize // FLOAT,
             checkpoint=kept,
         )
 
@@ -65,9 +66,9 @@ FIXED: dict[str, Callable[[int, int, int], int]] = {
 def _working_bytes(parameters: int, vocabulary: int, precision: torch.dtype) -> int:
     """Gradients of the parameters, and the logits of one chunk of the loss with what is made of them."""
     if precision == torch.float32:
-        return parameters * _FLOAT + 3 * CHUNKS.positions * vocabulary * _FLOAT
+        return parameters * FLOAT + 3 * CHUNKS.positions * vocabulary * FLOAT
     # The model's own weights and gradients are narrow, beside exact ones; the gradient is written over the logits.
-    return parameters * (_FLOAT + 2 * precision.itemsize) + GPU_POSITIONS * vocabulary * precision.itemsize
+    return parameters * (FLOAT + 2 * precision.itemsize) + GPU_POSITIONS * vocabulary * precision.itemsize
 
 
 def _bytes_saved_for_a_row(config: Config) -> int:

@@ -14,7 +14,7 @@ from qkv.config import Config, TrainingConfig
 from qkv.devices import choose_device, choose_kernels, choose_precision
 from qkv.errors import CheckpointError
 from qkv.layers.dropout import Dropout
-from qkv.models.build import build, hasten
+from qkv.models.build import build, use_gpu_parts
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training.averaging import Averaging, MovingAverage, NoAverage
 from qkv.training.optimizer import build_optimizers
@@ -46,7 +46,7 @@ class Learner(NamedTuple):
         precision = choose_precision(options.precision, device)
         fast = choose_kernels(options.kernels, device)
         if fast:
-            hasten(model)
+            use_gpu_parts(model)
         dropouts = [part for part in model.modules() if isinstance(part, Dropout)]
         model, weights, gradients = trained(options, model, precision, processes)
         if start is not None:

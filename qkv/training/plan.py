@@ -8,23 +8,21 @@ from pathlib import Path
 
 import torch
 
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config, settings
 from qkv.devices import choose_device, choose_kernels
 from qkv.prepare import Prepared
 from qkv.prepare.check import check_request
 from qkv.prepare.directory import Request, existing, require_space, space_needed
 from qkv.prepare.mix import Mix
+from qkv.run import RunDirectory
 from qkv.storage import readable_size
 from qkv.training.adapting import known_of, require_adaptable, require_named, tagged_alike, to_adapt
 from qkv.training.averaging import FINAL
 from qkv.training.checkpoints import require_same_data
 from qkv.training.fitting import fitted
-from qkv.training.footprint import Footprint
+from qkv.training.footprint import FLOAT, Footprint
 from qkv.training.processes import Processes, joined
 from qkv.training.reports import require_tensorboard
-
-_FLOAT = 4
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Plan:
             precision=footprint.precision,
             checkpoint=footprint.checkpoint,
             # One more checkpoint is written before the oldest goes; the final weights are one copy.
-            checkpoint_disk=footprint.checkpoint * (checkpoints + 1) + footprint.parameters * _FLOAT,
+            checkpoint_disk=footprint.checkpoint * (checkpoints + 1) + footprint.parameters * FLOAT,
             data_disk=data_disk,
         )
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from qkv.checkpoint import RunDirectory, step_of
+from qkv.checkpoint import step_of
+from qkv.run import RunDirectory
 
 
 class Keeping(NamedTuple):

@@ -19,9 +19,9 @@ TIME_IS_UP, SIGNAL = 1.0, 1e6
 """What asks to stop. Several processes add these up: a signal to one of them outweighs the clocks of all."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What a keyboard, a queue and a terminal that is closed send."""
-_RECENT_STEPS = 100
-_CAUTION = 1.5
+CAUTION = 1.5
 """What is still to be done may take this many times what it took before: disks and machines are shared."""
+_RECENT_STEPS = 100
 
 
 @contextmanager
@@ -110,7 +110,7 @@ class Stopping:
     def _time_is_up(self, still_to_do: tuple[str, ...]) -> bool:
         if self._deadline is None:
             return False
-        return time.monotonic() + _CAUTION * sum(map(self._seconds_of, still_to_do)) >= self._deadline
+        return time.monotonic() + CAUTION * sum(map(self._seconds_of, still_to_do)) >= self._deadline
 
     def _seconds_of(self, what: str) -> float:
         if what == "step":

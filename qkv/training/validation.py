@@ -56,7 +56,7 @@ class Validation:
     @classmethod
     def load(cls, prepared: Prepared, batches: Batches, tokenizer: Tokenizer, config: Config) -> Validation:
         wanted = config.training.validation_sentences
-        sides = [list(read_lines(prepared.directory / f"valid.{side}.txt")) for side in ("source", "target")]
+        sides = [list(read_lines(path)) for path in prepared.valid_files]
         texts = []
         groups = _by_direction(prepared.corpus("valid").stretches) or {None: np.arange(len(sides[0]))}
         share = -(-wanted // len(groups))

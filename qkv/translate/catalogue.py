@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import qkv
 from qkv.config import from_json
+from qkv.directories import CONFIG, TOKENIZER
 from qkv.errors import CheckpointError, ConfigError, QkvError
-from qkv.progress import tell
+from qkv.progress import warn
 from qkv.text.languages import Direction
 from qkv.translate.directions import directions_of, fitting, one_of
 from qkv.translate.options import Precision
@@ -64,7 +65,7 @@ class Catalogue:
         if damaged and not models:
             raise damaged[0]
         for damage in damaged:
-            tell(f"qkv: warning: {damage}; it is left out")
+            warn(f"{damage}; it is left out")
         return cls(models)
 
     @classmethod
@@ -116,7 +117,7 @@ def usual_places() -> list[Path]:
     named = [Path(place) for place in os.environ.get(MODELS_VARIABLE, "").split(os.pathsep) if place]
     for place in named:
         if not _models_in(place):
-            tell(f"qkv: warning: {MODELS_VARIABLE}: {_lacks_a_model(place)}; mend it, or unset it")
+            warn(f"{MODELS_VARIABLE}: {_lacks_a_model(place)}; mend it, or unset it")
     checkout = Path(qkv.__file__).parent.parent
     own = [checkout / "models"] if (checkout / "pyproject.toml").is_file() else []
     return [*named, *own, _own_place()]
@@ -150,12 +151,12 @@ def _lacks_a_model(place: Path) -> str:
 
 def _is_model(path: Path) -> bool:
     """Be it damaged: whoever has one that lacks a file is to hear of that file, and not that there is none."""
-    return any(path.glob("*.onnx")) or all((path / name).is_file() for name in ("config.json", "tokenizer.model"))
+    return any(path.glob("*.onnx")) or all((path / name).is_file() for name in (CONFIG, TOKENIZER))
 
 
 def _directions(model: Path) -> Sequence[Direction]:
     try:
-        return directions_of(from_json((model / "config.json").read_text(encoding="utf-8")).text)
+        return directions_of(from_json((model / CONFIG).read_text(encoding="utf-8")).text)
     except (QkvError, OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise CheckpointError(f"{model / 'config.json'} cannot be read: {why}; put the model there anew") from error
+        raise CheckpointError(f"{model / CONFIG} cannot be read: {why}; put the model there anew") from error

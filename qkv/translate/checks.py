@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qkv.errors import ConfigError
-from qkv.progress import tell
+from qkv.progress import warn
 from qkv.search.sample import Sampling
 from qkv.translate.options import Mbr, Precision, Rerank
 
@@ -43,7 +43,7 @@ def require_device(device: str, path: Path) -> None:
         raise ConfigError(f"no device is called {device!r}; try auto or cpu: {path} is an exported model")
     if device.startswith("cuda"):
         # No error: beside it there may be runs, which are on the GPU.
-        tell(f"qkv: warning: {path} is an exported model, which is for CPUs: {device} is of no use to it")
+        warn(f"{path} is an exported model, which is for CPUs: {device} is of no use to it")
 
 
 def require_possible(

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.config import Config, SearchConfig
+from qkv.directories import require_run
 from qkv.engines.ensemble import Ensemble
 from qkv.engines.exported import load_exported, was_exported
 from qkv.engines.looks import Looks
 from qkv.errors import ConfigError
 from qkv.inspecting.opened import Opened
-from qkv.progress import tell
+from qkv.progress import warn
 from qkv.search.engine import Engine
 from qkv.search.rules import Prefix
 from qkv.search.sample import Sampling
 from qkv.search.whole import WholeSearch
-from qkv.storage import require_run
 from qkv.text.cleaning import normalise
 from qkv.text.growing import GrowingText
 from qkv.text.languages import Direction
@@ -66,7 +66,7 @@ class Translator:
         directions: Sequence[Direction] | None = None,
         reads_tag: bool = False,
         plain_marks: bool = False,
-        warn: Callable[[str], None] | None = None,
+        warn: Callable[[str], None] = warn,
         whole: WholeSearch | None = None,
         inside: Opened | None = None,
         aligns_as_learned: bool = False,
@@ -90,7 +90,7 @@ class Translator:
         self._search = search
         longest = min(search.longest_source, longest or search.longest_source)
         self._wording = Wording(
-            tokenizer, longest, right_to_left, warn or _warn, learned or longest, tags, plain_marks, target_language
+            tokenizer, longest, right_to_left, warn, learned or longest, tags, plain_marks, target_language
         )
 
     @property
@@ -103,7 +103,7 @@ class Translator:
         path: str | os.PathLike[str],
         *others: str | os.PathLike[str],
         device: str = "auto",
-        precision: Precision | None = None,
+        precision: Precision = "float32",
     ) -> Translator:
         """The translator of an exported model, or of a run: its final weights, or its newest while it is training.
 
@@ -111,7 +111,7 @@ class Translator:
         search without rules, float32 unless said: in bfloat16 it is several times as quick, and translations depend on
         their neighbours.
         """
-        return cls.joined({str(one): cls._loaded(Path(one), device, precision or "float32") for one in (path, *others)})
+        return cls.joined({str(one): cls._loaded(Path(one), device, precision) for one in (path, *others)})
 
     @classmethod
     def _loaded(cls, path: Path, device: str, precision: Precision) -> Translator:
@@ -524,7 +524,3 @@ def _of_nothing(target: str) -> Translation:
     """How an empty source is translated: by nothing."""
     text = normalise(target)
     return Translation(text, -math.inf, complete=True) if text else _EMPTY
-
-
-def _warn(message: str) -> None:
-    tell(f"qkv: warning: {message}")

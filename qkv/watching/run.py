@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qkv.checkpoint import RunDirectory, step_of
+from qkv.checkpoint import step_of
 from qkv.errors import CheckpointError, QkvError
 from qkv.inspecting.inspection import Inspection
 from qkv.inspecting.opened import Opened
 from qkv.plot import reports_of
 from qkv.prepare.directory import being_prepared
+from qkv.run import RunDirectory
 from qkv.translate import Translator
 
 Json = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from qkv import pages
-from qkv.checkpoint import RunDirectory
+from qkv.run import RunDirectory
 from qkv.watching.run import Watched
 from qkv.watching.server import WatchServer
 from tests.toy import Command

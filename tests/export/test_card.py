@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from qkv.checkpoint import RunDirectory
 from qkv.prepare import Prepared
+from qkv.run import RunDirectory
 from tests import toy
 from tests.toy import QUICK, Command
 

@@ -10,13 +10,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from qkv.layers import loss as module
-from qkv.layers.loss import (
-    IGNORED,
-    Loss,
-    agreeing_cross_entropy,
-    plain_smoothed_cross_entropy,
-    smoothed_cross_entropy,
-)
+from qkv.layers.loss import IGNORED, Loss, agreeing_cross_entropy, smoothed_cross_entropy
+from tests.layers.plain_loss import plain_smoothed_cross_entropy
 
 POSITIONS, WIDTH, VOCABULARY = 23, 6, 17
 

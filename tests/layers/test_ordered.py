@@ -9,7 +9,7 @@ from torch import nn
 from qkv.config import ModelConfig
 from qkv.data.batch import Packed
 from qkv.layers.ordered import OrderedLinear, can_order, order
-from qkv.models.build import build, quicken
+from qkv.models.build import build, order_weights
 
 
 @pytest.mark.parametrize("rows", [1, 7, 8, 33])
@@ -28,13 +28,13 @@ def test_every_linear_layer_is_ordered() -> None:
     assert not any(isinstance(part, nn.Linear) for part in model.modules())
 
 
-def test_a_quickened_model_gives_the_same_logits() -> None:
+def test_a_model_of_ordered_weights_gives_the_same_logits() -> None:
     model = build(ModelConfig(width=24, heads=3, hidden=40, encoder_layers=1, decoder_layers=2), 61, seed=1).eval()
     ids_RW = torch.randint(4, 61, (5, 11))
     side = Packed(ids_RW, torch.arange(11).expand_as(ids_RW), torch.ones_like(ids_RW))
     with torch.no_grad():
         before_RWV = model(side, side)
-        quicken(model)
+        order_weights(model)
         after_RWV = model(side, side)
     torch.testing.assert_close(after_RWV, before_RWV)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkv.config import DataConfig
-from qkv.text.cleaning import FAULTS, PAIR_RULES, REPAIRS, SIDE_RULES, Mended, Pair, Repair, clean, normalise
+from qkv.text.cleaning import PAIR_RULES, REPAIRS, Mended, Pair, Repair, clean, normalise
 from qkv.text.files import Fault, RawPair, Side
 
 DATA = DataConfig(max_bytes=200, max_ratio=3.0)
@@ -42,7 +42,6 @@ def test_each_rule_names_itself_and_the_side_to_blame(
     source: str | bytes, target: str | bytes, reason: str, side: Side | None
 ) -> None:
     assert cleaned(source, target) == Fault(reason, side)
-    assert reason in {*SIDE_RULES, *PAIR_RULES, *FAULTS}
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from qkv.checkpoint import RunDirectory, step_of
+from qkv.checkpoint import step_of
 from qkv.config import Config
 from qkv.errors import QkvError
 from qkv.prepare import prepare
+from qkv.run import RunDirectory
 from qkv.training import train_prepared
 from tests import toy
 from tests.torture.trials import CONFIG, Tally

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from qkv import storage
-from qkv.checkpoint import RunDirectory
 from qkv.errors import FullDiskError, StorageError
+from qkv.run import RunDirectory
 from qkv.storage import free_bytes, require_room
 from qkv.training import train_prepared
 from qkv.training.loop import _Training

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from qkv.checkpoint import RunDirectory
+from qkv.run import RunDirectory
 from qkv.training import train_prepared
 from tests.forked import command, run
 from tests.test_checkpoint import rewrite_manifest

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import torch
 
-from qkv.checkpoint import RunDirectory, step_of
+from qkv.checkpoint import step_of
+from qkv.run import RunDirectory
 from tests import toy
 from tests.forked import run, start
 from tests.torture.trials import Tally, train

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from qkv.checkpoint import RunDirectory, step_of
+from qkv.checkpoint import step_of
 from qkv.config import Config
+from qkv.run import RunDirectory
 from tests import toy
 from tests.forked import run as run_child
 from tests.torture.trials import Tally, train

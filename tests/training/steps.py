@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from qkv.config import Config, ModelConfig
 from qkv.data.batch import PairBatch
 from qkv.layers.dropout import Dropout
-from qkv.models.build import build, hasten
+from qkv.models.build import build, use_gpu_parts
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training.averaging import Averaging, MovingAverage
 from qkv.training.learner import averaging_of
@@ -64,7 +64,7 @@ def stepping(
     built = build(config.model, VOCABULARY, seed=config.training.seed).to(device or torch.device("cpu"))
     built.train()
     if fast:
-        hasten(built)
+        use_gpu_parts(built)
     weights = Weights(built, precision)
     dropouts = [part for part in built.modules() if isinstance(part, Dropout)]
     products = {f"{name}.weight" for name, part in built.named_modules() if isinstance(part, nn.Linear)}

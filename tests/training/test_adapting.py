@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from qkv import checkpoint
-from qkv.checkpoint import RunDirectory, Saved
+from qkv.checkpoint import Saved
 from qkv.config import Config
 from qkv.errors import CheckpointError, ConfigError, Stopped, TrainingError
 from qkv.parcel.run import pack_run, unpack_run
 from qkv.prepare import prepare
 from qkv.recipes import recipe
+from qkv.run import RunDirectory
 from qkv.training import adapted, adapted_from, train, train_prepared
 from qkv.training.learner import Learner
 from qkv.training.validation import Validation

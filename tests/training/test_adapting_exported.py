@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from qkv import checkpoint
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config, to_json
 from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError, ConfigError, QkvError
@@ -21,6 +20,7 @@ from qkv.manifest import MANIFEST, write_manifest
 from qkv.parcel.run import pack_run, unpack_run
 from qkv.prepare import Prepared, prepare
 from qkv.recipes.adapting import adapting
+from qkv.run import RunDirectory
 from qkv.training import adapted_from, train, train_prepared
 from qkv.training.before import before_at
 from qkv.translate import Translator

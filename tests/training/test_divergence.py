@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from qkv.checkpoint import RunDirectory, read, step_of
+from qkv.checkpoint import read, step_of
 from qkv.errors import TrainingError
+from qkv.run import RunDirectory
 from qkv.training import train_prepared
 from qkv.training.divergence import STEPS, Watch, place_to_go_on
 from qkv.training.loop import _Training

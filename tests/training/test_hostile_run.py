@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from qkv.checkpoint import RunDirectory
 from qkv.errors import CheckpointError, StorageError, TextError
+from qkv.run import RunDirectory
 from qkv.training import train_prepared
 from tests import toy
 from tests.torture.hostile import put

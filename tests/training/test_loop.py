@@ -18,13 +18,13 @@ import torch
 from torch.nn import functional
 
 from qkv import Translator, checkpoint
-from qkv.checkpoint import RunDirectory
 from qkv.config import Config
 from qkv.data.batch import Packed
 from qkv.data.batches import Batches, Marks
 from qkv.errors import ConfigError, MissingExtraError, TrainingError
 from qkv.models.build import assemble
 from qkv.prepare import Prepared
+from qkv.run import RunDirectory
 from qkv.training import objective, reports, step, train, train_prepared
 from qkv.training.validation import Validation
 from tests import toy

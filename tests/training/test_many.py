@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from qkv import checkpoint
-from qkv.checkpoint import RunDirectory
 from qkv.prepare import Prepared
+from qkv.run import RunDirectory
 from qkv.training import train_prepared
 from qkv.training.footprint import Footprint
 from tests import toy

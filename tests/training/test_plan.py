@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from qkv.checkpoint import RunDirectory
 from qkv.prepare import Prepared
 from qkv.recipes import recipe
+from qkv.run import RunDirectory
 from qkv.training import train_prepared
 from qkv.training.plan import Plan
 from tests.toy import QUICK

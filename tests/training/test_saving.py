@@ -14,8 +14,9 @@ import torch
 from safetensors.torch import save_file
 
 from qkv import checkpoint
-from qkv.checkpoint import RunDirectory, read, step_of
+from qkv.checkpoint import read, step_of
 from qkv.errors import CheckpointError, StorageError
+from qkv.run import RunDirectory
 from qkv.training import train_prepared
 from qkv.training.loop import _Training
 from qkv.training.saving import Keeping, Saver

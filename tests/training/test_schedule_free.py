@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from qkv import checkpoint
-from qkv.checkpoint import RunDirectory
 from qkv.config import TrainingConfig
 from qkv.errors import ConfigError
+from qkv.run import RunDirectory
 from qkv.training import train_prepared
 from qkv.training.averaging import copied
 from qkv.training.schedule_free import ScheduleFree

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from qkv.layers.loss import plain_smoothed_cross_entropy
 from qkv.training import objective
 from qkv.training import step as module
+from tests.layers.plain_loss import plain_smoothed_cross_entropy
 from tests.models.families import VOCABULARY
 from tests.training.steps import batch, stepping, with_dropout
 

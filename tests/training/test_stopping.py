@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from qkv.checkpoint import RunDirectory, read_state, step_of
+from qkv.checkpoint import read_state, step_of
 from qkv.cli import main
 from qkv.errors import NoTimeError, Stopped
+from qkv.run import RunDirectory
 from qkv.training import stopping as stopping_module
 from qkv.training import train_prepared
 from qkv.training.loop import _Training

@@ -9,6 +9,7 @@ from qkv import Translator
 from qkv.config import SearchConfig
 from qkv.engines.plain import PlainEngine
 from qkv.models.build import build
+from qkv.progress import warn
 from qkv.text.subwords import Tokenizer
 from tests.toy import QUICK
 
@@ -25,8 +26,8 @@ def untrained(
     """A model that writes nonsense, and seldom ends by itself."""
     tokenizer = Tokenizer.load(data / "tokenizer.model")
     model = build(QUICK.model, tokenizer.size, seed=seed)
-    warn = warnings.append if warnings is not None else None
+    told = warn if warnings is None else warnings.append
     engine = PlainEngine(model.eval(), tokenizer.padding)
     return Translator(
-        engine, tokenizer, SearchConfig(**search), right_to_left=right_to_left, plain_marks=plain_marks, warn=warn
+        engine, tokenizer, SearchConfig(**search), right_to_left=right_to_left, plain_marks=plain_marks, warn=told
     )

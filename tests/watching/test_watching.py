@@ -20,11 +20,11 @@ from typing import IO, Any
 import pytest
 
 from qkv import Translator
-from qkv.checkpoint import RunDirectory
 from qkv.errors import ConfigError
 from qkv.models.build import build
 from qkv.prepare import Prepared
 from qkv.prepare.directory import held
+from qkv.run import RunDirectory
 from qkv.training import train
 from qkv.training.feeding import batches_of
 from qkv.training.validation import Texts, Validation

@@ -19,7 +19,7 @@ from qkv.layers.block import Block
 from qkv.layers.branches import LookAcross, LookBack, Slots
 from qkv.layers.candidates import Best
 from qkv.layers.positions import LearnedPositions
-from qkv.models.build import hasten
+from qkv.models.build import use_gpu_parts
 from qkv.models.encoder_decoder import EncoderDecoder
 
 
@@ -51,7 +51,7 @@ class Decoder:
             from qkv.layers.gpu import branches as gpu_branches
             from qkv.layers.gpu import candidates as gpu_candidates
 
-            hasten(self._model)
+            use_gpu_parts(self._model)
             self._look_back, self._look_across = gpu_branches.look_back, gpu_branches.look_across
             self.best = gpu_candidates.best_candidates
         self._blocks = [block for block in self._model.decoder.blocks if isinstance(block, Block)]

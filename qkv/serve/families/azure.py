@@ -38,9 +38,7 @@ class Azure(Family):
         return []
 
     def key(self, asked: Asked) -> str | None:
-        headers = asked.request.headers
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        return headers.get("ocp-apim-subscription-key") or (token if scheme.lower() == "bearer" else None)
+        return asked.request.headers.get("ocp-apim-subscription-key") or asked.credentials("bearer")
 
     def error(self, status: int, refusal: Refusal) -> Any:
         # The first three digits are the status.

@@ -53,8 +53,8 @@ class DeepL(Family):
         ]
 
     def key(self, asked: Asked) -> str | None:
-        scheme, _, key = asked.request.headers.get("authorization", "").partition(" ")
-        return key.strip() if scheme.lower() == _SCHEME else asked.word("auth_key")
+        key = asked.credentials(_SCHEME)
+        return asked.word("auth_key") if key is None else key.strip()
 
     def error(self, status: int, refusal: Refusal) -> Any:  # noqa: ARG002
         message = refusal.message

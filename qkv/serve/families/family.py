@@ -22,7 +22,7 @@ from qkv.serve.metrics import Metrics
 from qkv.serve.openapi import document
 from qkv.serve.orders import Answer, Order
 from qkv.serve.reading import Asked, Buffers, received, understood
-from qkv.serve.refusals import STATUS, Reason, Refusal
+from qkv.serve.refusals import OUR_FAULT, STATUS, Reason, Refusal
 from qkv.serve.settings import Settings
 from qkv.serve.state import State
 from qkv.serve.telling import LOG
@@ -107,7 +107,7 @@ class Family(ABC):
                 response = self.refused(Refusal("away", "The server is stopping; ask again.", retry_after=5))
             except Exception:  # noqa: BLE001 - a client is told in its own protocol whatever went wrong
                 LOG.exception("%s %s failed", request.method, request.url.path)
-                response = self.refused(Refusal("failed", "The server failed; this is a fault of its own."))
+                response = self.refused(Refusal("failed", OUR_FAULT))
             self.front.metrics.answered(self.name, response.status_code, time.monotonic() - begun)
             return response
 

@@ -35,10 +35,7 @@ class Google(Family):
         ]
 
     def key(self, asked: Asked) -> str | None:
-        scheme, _, token = asked.request.headers.get("authorization", "").partition(" ")
-        return asked.word("key") or asked.request.headers.get("x-goog-api-key") or (
-            token if scheme.lower() == "bearer" else None
-        )  # fmt: skip
+        return asked.word("key") or asked.request.headers.get("x-goog-api-key") or asked.credentials("bearer")
 
     def error(self, status: int, refusal: Refusal) -> Any:
         reason = {"message": refusal.explanation, "domain": "global", "reason": refusal.reason}

@@ -44,8 +44,7 @@ class Inference(Family):
         return routes
 
     def key(self, asked: Asked) -> str | None:
-        scheme, _, token = asked.request.headers.get("authorization", "").partition(" ")
-        return token if scheme.lower() == "bearer" else None
+        return asked.credentials("bearer")
 
     def error(self, status: int, refusal: Refusal) -> Any:  # noqa: ARG002
         return {"error": refusal.explanation}

@@ -38,8 +38,8 @@ class Own(Family):
         return routes
 
     def key(self, asked: Asked) -> str | None:
-        scheme, _, token = asked.request.headers.get("authorization", "").partition(" ")
-        return token if scheme.lower() == "bearer" else asked.word("api_key")
+        token = asked.credentials("bearer")
+        return asked.word("api_key") if token is None else token
 
     def error(self, status: int, refusal: Refusal) -> Any:  # noqa: ARG002
         return {"error": refusal.explanation}

@@ -10,10 +10,11 @@ import sys
 import pytest
 import torch
 
-from qkv.layers.loss import IGNORED, plain_smoothed_cross_entropy, smoothed_cross_entropy
+from qkv.layers.loss import IGNORED, smoothed_cross_entropy
 from qkv.layers.loss import loss_and_gradient as plain
 from qkv.layers.loss import loss_and_gradient_of_two_readings as plain_of_two
 from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers
+from tests.layers.plain_loss import plain_smoothed_cross_entropy
 
 POSITIONS = 7
 

@@ -1,4 +1,4 @@
-"""A hastened model, against the plain one: loss and the gradient of every weight."""
+"""A model of GPU parts, against the plain one: loss and the gradient of every weight."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from qkv.layers.attention import MultiHeadAttention
 from qkv.layers.kernels import fused
-from qkv.models.build import assemble, hasten
+from qkv.models.build import assemble, use_gpu_parts
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training.objective import Goal, translation_loss
 from tests.layers.gpu.twins import agree
@@ -28,13 +28,13 @@ def larger_pieces(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setitem(kernel, "ROWS", 16)
 
 
-def hastened_and_plain(family: str, device: torch.device) -> tuple[EncoderDecoder, EncoderDecoder]:
+def quick_and_plain(family: str, device: torch.device) -> tuple[EncoderDecoder, EncoderDecoder]:
     """At a size where heads fit a tile."""
     config = dataclasses.replace(FAMILIES[family], width=32, heads=2)
     plain = randomised(config).to(device)
-    hastened = copy.deepcopy(plain)
-    hasten(hastened)
-    return hastened, plain
+    quick = copy.deepcopy(plain)
+    use_gpu_parts(quick)
+    return quick, plain
 
 
 def loss_and_gradients(model: EncoderDecoder, agreement: float = 0.0) -> list[Tensor]:
@@ -45,28 +45,28 @@ def loss_and_gradients(model: EncoderDecoder, agreement: float = 0.0) -> list[Te
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_hastened_model_learns_the_same(device: torch.device, family: str) -> None:
-    hastened, plain = hastened_and_plain(family, device)
-    agree(loss_and_gradients(hastened), loss_and_gradients(plain))
+def test_a_model_of_gpu_parts_learns_the_same(device: torch.device, family: str) -> None:
+    quick, plain = quick_and_plain(family, device)
+    agree(loss_and_gradients(quick), loss_and_gradients(plain))
 
 
-def test_two_readings_teach_a_hastened_model_the_same(device: torch.device) -> None:
+def test_two_readings_teach_a_model_of_gpu_parts_the_same(device: torch.device) -> None:
     """Without dropout they agree, and are learned from as one."""
-    hastened, plain = hastened_and_plain("modern", device)
-    agree(loss_and_gradients(hastened, agreement=5.0), loss_and_gradients(plain))
+    quick, plain = quick_and_plain("modern", device)
+    agree(loss_and_gradients(quick, agreement=5.0), loss_and_gradients(plain))
 
 
 @pytest.mark.parametrize("family", ["paper", "pre-norm", "modern"])
 def test_in_bfloat16_it_is_as_exact_as_the_plain_model_in_bfloat16(device: torch.device, family: str) -> None:
-    hastened, plain = hastened_and_plain(family, device)
+    quick, plain = quick_and_plain(family, device)
     if device.type == "cpu":
         # The interpreter has no products in bfloat16.
-        for part in hastened.modules():
+        for part in quick.modules():
             if isinstance(part, MultiHeadAttention):
                 part.kernel = fused
-    hastened.bfloat16()
+    quick.bfloat16()
     plain.bfloat16()
-    ours, theirs = loss_and_gradients(hastened), loss_and_gradients(plain)
+    ours, theirs = loss_and_gradients(quick), loss_and_gradients(plain)
     exact = loss_and_gradients(plain.float())
     assert ours[0].item() == pytest.approx(exact[0].item(), rel=0.01)
     for one, other, right in zip(ours, theirs, exact, strict=True):
@@ -76,17 +76,17 @@ def test_in_bfloat16_it_is_as_exact_as_the_plain_model_in_bfloat16(device: torch
 @pytest.mark.parametrize("family", ["modern"])
 @pytest.mark.usefixtures("checked_shapes")
 def test_shapes_tell_the_truth(device: torch.device, family: str) -> None:
-    hastened, _ = hastened_and_plain(family, device)
-    loss_and_gradients(hastened)
+    quick, _ = quick_and_plain(family, device)
+    loss_and_gradients(quick)
 
 
-def test_a_hastened_model_reads_on_where_it_stopped(device: torch.device) -> None:
+def test_a_model_of_gpu_parts_reads_on_where_it_stopped(device: torch.device) -> None:
     """As validation translates with it: rows that are one sentence, with a past."""
-    hastened, plain = hastened_and_plain("paper", device)
+    quick, plain = quick_and_plain("paper", device)
     batch = batch_of(some_rows()).to(device)
     logits = []
     with torch.no_grad():
-        for model in (hastened, plain):
+        for model in (quick, plain):
             source, target = (side._replace(segments_RW=None) for side in (batch.source, batch.target))
             _, state = model.step(
                 target._replace(ids_RW=target.ids_RW[:, :4], positions_RW=target.positions_RW[:, :4]),
@@ -99,7 +99,7 @@ def test_a_hastened_model_reads_on_where_it_stopped(device: torch.device) -> Non
     agree([logits[0]], [logits[1]])
 
 
-def test_hastening_changes_no_weight(device: torch.device) -> None:
-    hastened, plain = hastened_and_plain("modern", device)
-    assert all(torch.equal(one, plain.state_dict()[name]) for name, one in hastened.state_dict().items())
-    assert hastened.state_dict().keys() == assemble(FAMILIES["modern"], VOCABULARY).state_dict().keys()
+def test_using_gpu_parts_changes_no_weight(device: torch.device) -> None:
+    quick, plain = quick_and_plain("modern", device)
+    assert all(torch.equal(one, plain.state_dict()[name]) for name, one in quick.state_dict().items())
+    assert quick.state_dict().keys() == assemble(FAMILIES["modern"], VOCABULARY).state_dict().keys()
