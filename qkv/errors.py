@@ -1,5 +1,12 @@
 """Errors that speak to the person who can act; each kind has the exit code of the command line."""
 
+import re
+
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|(?:can't|cannot|failed to) allocate memory|not enough memory|bad_alloc|_STATUS_ALLOC_FAILED",
+    re.IGNORECASE,
+)
+
 
 class QkvError(Exception):
     """A mistake a user can mend: the message says what is wrong and what would be right."""
@@ -92,3 +99,8 @@ class MissingExtraError(QkvError):
 
     def __init__(self, who: str, package: str, extra: str) -> None:
         super().__init__(f"{who} {package}: pip install 'qkv[{extra}]', or make setup in a clone of qkv")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: libraries say so in errors of all kinds, and in other words for each kind of memory."""
+    return isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(str(error)) is not None
