@@ -77,10 +77,10 @@ class NotFiniteError(QkvError):
 class RuleError(QkvError):
     """What a translation was asked to keep to cannot be kept to, all at once."""
 
-    def __init__(self, sentence: int, unit: str = "text") -> None:
+    def __init__(self, sentence: int, called: str | None = None) -> None:
         super().__init__(
-            f"{unit} {sentence + 1:,}: no translation has all that was asked for and nothing that was forbidden; ask "
-            "for less, or look for terms that contradict one another"
+            f"{called or f'text {sentence + 1:,}'}: no translation has all that was asked for and nothing that was "
+            "forbidden; ask for less, or look for terms that contradict one another"
         )
         self.sentence = sentence
         """Which of the sentences it is, counted from 0."""
