@@ -14,6 +14,8 @@ Commands = argparse._SubParsersAction
 
 _TIME_IS_UP = 75
 """EX_TEMPFAIL of sysexits.h: nothing is wrong, and the same again will do."""
+_TYPED = {"mirror": "from"}
+"""Options whose values have a name of their own, for Python has another use for the word that is typed."""
 _COMING_AND_GOING = 3.0
 """Seconds that a process needs beside its work, at most; a fifth of a time that is short."""
 
@@ -131,4 +133,4 @@ def given_of(names: Iterable[str], options: argparse.Namespace) -> list[str]:
 
 
 def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return f"--{_TYPED.get(name, name).replace('_', '-')}"
