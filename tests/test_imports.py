@@ -20,6 +20,7 @@ MAY_IMPORT = {
     # Ground: stands on nothing but itself.
     "qkv.errors": "",
     "qkv.progress": "",
+    "qkv.processors": "",
     "qkv.storage": "errors",
     "qkv.manifest": "errors storage",
     "qkv.pages": "qkv errors",
@@ -33,9 +34,9 @@ MAY_IMPORT = {
     # Assemblers: join parts.
     "qkv.models": "config data.batch layers",
     "qkv.checkpoint": "qkv errors progress storage manifest config",
-    "qkv.prepare": "qkv errors progress storage config text data",
+    "qkv.prepare": "qkv errors progress processors storage config text data",
     "qkv.devices": "errors",
-    "qkv.engines": "errors storage manifest config text data layers models search checkpoint devices",
+    "qkv.engines": "errors processors storage manifest config text data layers models search checkpoint devices",
     "qkv.inspecting": "errors pages config text search engines.shortlist engines.weights",
     "qkv.translate": "qkv errors progress storage config text search models.encoder_decoder engines inspecting",
     "qkv.training": (
@@ -81,6 +82,7 @@ WITHOUT_TORCH = [
     "qkv",
     "qkv.errors",
     "qkv.progress",
+    "qkv.processors",
     "qkv.storage",
     "qkv.manifest",
     "qkv.pages",
