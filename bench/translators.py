@@ -17,6 +17,7 @@ import numpy as np
 from bench.marian import BEGIN, END, PADDING, marian
 from qkv.engines.shortlist import Shortlist
 from qkv.export.shortlist import shortlist_sizes
+from qkv.processors import usable_cores
 from qkv.search.beam import beam_search
 from qkv.search.engine import Engine
 from qkv.search.hypothesis import Limits, paper_penalty
@@ -147,7 +148,7 @@ def with_ctranslate2(_: Weights, folder: Path, *, together: bool = True, shortli
     """All cores on a batch `together`, or a part of the batch for each."""
     import ctranslate2
 
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     groups, threads = (1, cores) if together else (cores, 1)
     translator = ctranslate2.Translator(
         str(folder / "ctranslate2"), compute_type="int8", inter_threads=groups, intra_threads=threads

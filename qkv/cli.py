@@ -31,7 +31,7 @@ from qkv.commands.serve import add_serve
 from qkv.commands.train import add_train
 from qkv.commands.translate import add_translate
 from qkv.commands.watch import add_watch
-from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError
+from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, is_out_of_memory
 from qkv.progress import tell
 from qkv.storage import require_utf8
 
@@ -77,8 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout = None
         return _fail(f"{error.filename or 'the output'}: {error.strerror or error}", StorageError.exit_code)
     except (MemoryError, RuntimeError) as error:
-        # torch says it in a RuntimeError, in different words for each kind of memory.
-        if not isinstance(error, MemoryError) and "memory" not in str(error):
+        if not is_out_of_memory(error):
             raise
         return _fail("there is not enough memory; ask for less at once (batch, width, beam, vocabulary)", 4)
     except KeyboardInterrupt:

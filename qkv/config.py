@@ -47,6 +47,7 @@ class ModelConfig:
     """The most positions a sentence may have where positions are learned; the others know no end."""
 
     def __post_init__(self) -> None:
+        _require_finite("model", self)
         for name in ("width", "heads", "hidden", "longest"):
             _within(1, 1 << 20, f"model.{name}", getattr(self, name))
         for name in ("encoder_layers", "decoder_layers"):
@@ -101,6 +102,7 @@ class TextConfig:
     """Learn to write translations from their last subword to their first: a second opinion to rerank by."""
 
     def __post_init__(self) -> None:
+        _require_finite("text", self)
         _at_least(1, "text.sample_lines", self.sample_lines)
         _at_least(1, "text.segmentations", self.segmentations)
         _within(0, 10_000, "text.reserved", self.reserved)
@@ -136,6 +138,7 @@ class DataConfig:
     translation are then printed where its source is typeset, and plain elsewhere."""
 
     def __post_init__(self) -> None:
+        _require_finite("data", self)
         _within(4, 1 << 16, "data.row_width", self.row_width)
         _at_least(1, "data.held_out", self.held_out)
         _at_least(1, "data.max_bytes", self.max_bytes)
@@ -218,6 +221,7 @@ class TrainingConfig:
     tensorboard: bool = False
 
     def __post_init__(self) -> None:
+        _require_finite("training", self)
         for name in (
             "steps", "accumulate", "warmup_steps", "average_checkpoints", "save_every",
             "keep_checkpoints", "validate_every", "report_every", "tolerated_bad_steps",
@@ -272,6 +276,7 @@ class SearchConfig:
     """A longer source is cut here, with a warning."""
 
     def __post_init__(self) -> None:
+        _require_finite("search", self)
         _within(1, 1000, "search.beam", self.beam)
         for name in ("batch_tokens", "longest_source"):
             _at_least(1, f"search.{name}", getattr(self, name))
@@ -418,6 +423,16 @@ def _finite(value: float) -> bool:
     except OverflowError:
         # A whole number that is too large for one that need not be whole.
         return False
+
+
+def _require_finite(section: str, part: Any) -> None:
+    """What is not a number is neither too small nor too large, and so would pass every comparison."""
+    floats = _names_of_floats(part.__class__)
+    for name, value in vars(part).items():
+        is_float = isinstance(value, float) or (isinstance(value, int) and name in floats)
+        if is_float and not _finite(value):
+            kind = typing.get_type_hints(part.__class__)[name]
+            raise ConfigError(f"{section}.{name} takes {_describe(kind)}, not {value!r}")
 
 
 def _make_floats(section: Any) -> None:

@@ -1,7 +1,13 @@
 """Errors that speak to the person who can act; each kind has the exit code of the command line."""
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|(?:can't|cannot|failed to) allocate memory|not enough memory|bad_alloc|_STATUS_ALLOC_FAILED",
+    re.IGNORECASE,
+)
 
 
 class QkvError(Exception):
@@ -82,10 +88,10 @@ class NotFiniteError(QkvError):
 class RuleError(QkvError):
     """What a translation was asked to keep to cannot be kept to, all at once."""
 
-    def __init__(self, sentence: int, unit: str = "text") -> None:
+    def __init__(self, sentence: int, called: str | None = None) -> None:
         super().__init__(
-            f"{unit} {sentence + 1:,}: no translation has all that was asked for and nothing that was forbidden; ask "
-            "for less, or look for terms that contradict one another"
+            f"{called or f'text {sentence + 1:,}'}: no translation has all that was asked for and nothing that was "
+            "forbidden; ask for less, or look for terms that contradict one another"
         )
         self.sentence = sentence
         """Which of the sentences it is, counted from 0."""
@@ -104,3 +110,8 @@ class MissingExtraError(QkvError):
 
     def __init__(self, who: str, package: str, extra: str) -> None:
         super().__init__(f"{who} {package}: pip install 'qkv[{extra}]', or make setup in a clone of qkv")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: libraries say so in errors of all kinds, and in other words for each kind of memory."""
+    return isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(str(error)) is not None

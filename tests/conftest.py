@@ -50,9 +50,9 @@ if importlib.util.find_spec("hypothesis") is not None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """A worker for each core and one more, for a fifth of their time tests wait for processes, servers and browsers."""
-    from qkv.prepare.workers import cores
+    from qkv.processors import usable_cores
 
-    return cores() + 1
+    return usable_cores() + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
 import qkv
+from qkv.engines.sessions import working
 from qkv.prepare import prepare
 from qkv.run import RunDirectory
 from tests import toy
@@ -545,12 +547,56 @@ def test_a_manifest_without_its_parts_is_told(command: Command, toy_data: Path, 
     one_line(command("train", "--data", data, "--output", tmp_path / "run", *QUICKLY), 3, "prepared.json is damaged")
 
 
-def test_too_little_memory_is_told(command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
+        "allocate 4503599627370496 bytes. Error code 12 (Cannot allocate memory)",
+        "[enforce fail at alloc_cpu.cpp:97] DefaultCPUAllocator: not enough memory: you tried to allocate 8",
+        "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 139.72 GiB.",
+        "CUDA error: out of memory",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "C10 Out of Memory. Trying to allocate 8",
+        "std::bad_alloc",
+    ],
+)
+def test_too_little_memory_is_told(command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch, told: str) -> None:
     def full(*_: object, **__: object) -> None:
-        raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+        raise RuntimeError(told)
 
     monkeypatch.setattr("qkv.translate.searcher.beam_search", full)
     one_line(command("translate", toy_run, given=b"a\n"), 4, "not enough memory")
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        runtime.Fail("[ONNXRuntimeError] : 1 : FAIL : Load model from encoder.onnx failed:std::bad_alloc"),
+        runtime.RuntimeException("[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Failed to allocate memory for a buffer"),
+    ],
+)
+def test_a_model_is_not_called_damaged_for_want_of_memory(
+    command: Command, exported: Path, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise refusal
+
+    monkeypatch.setattr("qkv.engines.sessions.InferenceSession", full)
+    one_line(command("translate", exported, given=b"a\n"), 4, "not enough memory")
+    with pytest.raises(MemoryError), working():
+        raise refusal
+
+
+@pytest.mark.parametrize("told", ["CUDA error: an illegal memory access was encountered", "invalid memory format"])
+def test_not_all_that_goes_wrong_with_memory_is_too_little_of_it(
+    command: Command, toy_run: Path, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError(told)
+
+    monkeypatch.setattr("qkv.translate.searcher.beam_search", broken)
+    with pytest.raises(RuntimeError, match=told):
+        command("translate", toy_run, given=b"a\n")
 
 
 def test_files_given_as_one_text_are_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import json
+import math
 import typing
 from pathlib import Path
 from typing import Any, Literal
@@ -51,6 +52,22 @@ def kind_of(name: str) -> Any:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_can_be_set_to_what_it_is(name: str) -> None:
     assert override_all(Config(), {name: str(SETTINGS[name])}) == Config()
+
+
+NUMBERS = [name for name in SETTINGS if {int, float} & {kind_of(name), *typing.get_args(kind_of(name))}]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_is_no_number_is_refused_from_python_too(name: str, value: float) -> None:
+    section, _, setting = name.partition(".")
+    with pytest.raises(ConfigError, match=rf"^{name} takes a .*number.*, not {value}$"):
+        Config().with_changes(**{section: {setting: value}})
+
+
+def test_a_whole_number_beyond_all_floats_is_refused_where_a_float_is_meant() -> None:
+    with pytest.raises(ConfigError, match=r"training\.clip takes a number or none, not 10000"):
+        Config().with_changes(training={"clip": 10**400})
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if typing.get_origin(kind_of(name)) is Literal])

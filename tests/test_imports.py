@@ -20,6 +20,7 @@ MAY_IMPORT = {
     # Ground: stands on nothing but itself.
     "qkv.errors": "",
     "qkv.progress": "",
+    "qkv.processors": "",
     "qkv.storage": "errors",
     "qkv.directories": "errors",
     "qkv.manifest": "errors storage",
@@ -35,9 +36,9 @@ MAY_IMPORT = {
     "qkv.models": "config data.batch layers",
     "qkv.checkpoint": "qkv errors progress storage directories manifest",
     "qkv.run": "errors progress storage directories config checkpoint",
-    "qkv.prepare": "qkv errors progress storage directories config text data",
+    "qkv.prepare": "qkv errors progress processors storage directories config text data",
     "qkv.devices": "errors",
-    "qkv.engines": "errors storage directories manifest config text data layers models search run devices",
+    "qkv.engines": "errors processors storage directories manifest config text data layers models search run devices",
     "qkv.inspecting": "errors pages config text search engines.shortlist engines.weights",
     "qkv.translate": "qkv errors progress directories config text search models.encoder_decoder engines inspecting",
     "qkv.training": (
@@ -84,6 +85,7 @@ WITHOUT_TORCH = [
     "qkv",
     "qkv.errors",
     "qkv.progress",
+    "qkv.processors",
     "qkv.storage",
     "qkv.directories",
     "qkv.manifest",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from qkv.errors import ConfigError
@@ -14,6 +14,8 @@ Commands = argparse._SubParsersAction
 
 _TIME_IS_UP = 75
 """EX_TEMPFAIL of sysexits.h: nothing is wrong, and the same again will do."""
+_TYPED = {"mirror": "from"}
+"""Options whose values have a name of their own, for Python has another use for the word that is typed."""
 _COMING_AND_GOING = 3.0
 """Seconds that a process needs beside its work, at most; a fifth of a time that is short."""
 
@@ -114,20 +116,21 @@ def require_together(
 ) -> None:
     """Refuses options that have no effect, and such as contradict one another."""
     for what, hows in of_use_only_with.items():
-        given = [_option(how) for how in hows if _is_given(options, how)]
-        if given and not any(_is_given(options, one) for one in what):
+        given = given_of(hows, options)
+        if given and not given_of(what, options):
             needed = " or ".join(map(_option, what))
             raise ConfigError(f"{', '.join(given)}: of use only with {needed}; add {needed}")
     for one, others in not_with.items():
-        contradicting = [_option(other) for other in others if _is_given(options, other)]
-        if _is_given(options, one) and contradicting:
+        contradicting = given_of(others, options)
+        if given_of([one], options) and contradicting:
             raise ConfigError(f"{_option(one)} does not go with {' and '.join(contradicting)}; leave one out")
 
 
-def _is_given(options: argparse.Namespace, name: str) -> bool:
-    value = getattr(options, name)
-    return value is not None and value is not False
+def given_of(names: Iterable[str], options: argparse.Namespace) -> list[str]:
+    """Those of these options that were given, as they are typed."""
+    values = ((name, getattr(options, name)) for name in names)
+    return [_option(name) for name, value in values if value is not None and value is not False]
 
 
 def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return f"--{_TYPED.get(name, name).replace('_', '-')}"

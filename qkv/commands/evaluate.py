@@ -7,9 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from qkv.commands.arguments import Commands, precision_argument, search_arguments
+from qkv.commands.arguments import Commands, given_of, precision_argument, require_together, search_arguments
 from qkv.errors import ConfigError
 from qkv.progress import tell
+
+_OF_TRANSLATING = ("beam", "length_penalty", "domain")
+"""How a system translates that is no file of translations."""
 
 
 def add_evaluate(commands: Commands[Any]) -> None:
@@ -52,13 +55,19 @@ def add_evaluate(commands: Commands[Any]) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> None:
+    require_together(
+        options,
+        of_use_only_with={("tests",): ("directions", "direct")},
+        not_with={"tests": ("test", "source", "reference", "language")},
+    )
     if options.tests is not None:
         _evaluate_tests(options)
         return
-    if options.direct:
-        raise ConfigError("--direct: of use only with --tests; add --tests")
     if not options.systems:
         raise ConfigError("evaluate needs a SYSTEM to score, or --tests for a model that is here")
+    given = given_of(_OF_TRANSLATING, options)
+    if given and all(path.exists() and not path.is_dir() for path in options.systems):
+        raise ConfigError(f"{', '.join(given)}: of use only where a run translates; name one, or leave it out")
     from qkv.evaluate import evaluate
     from qkv.evaluate.scores import moses_languages, moses_tokenizer, require_packages, require_text
     from qkv.evaluate.systems import read_systems, read_test
@@ -94,9 +103,6 @@ def _evaluate_tests(options: argparse.Namespace) -> None:
     from qkv.text.languages import parse_directions
     from qkv.translate import Catalogue, Translator
 
-    given = [name for name in ("test", "source", "reference", "language") if getattr(options, name) is not None]
-    if given:
-        raise ConfigError(f"--{given[0]} does not go with --tests; leave one out")
     catalogue = Catalogue.open(options.systems or None, device=options.device, precision=options.precision)
     if options.direct:
         if len(options.systems) != 1:

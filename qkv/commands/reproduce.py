@@ -12,6 +12,7 @@ from qkv.commands.arguments import (
     changes_argument,
     deadline_of,
     ended,
+    given_of,
     require_together,
     seconds,
     speaks,
@@ -95,8 +96,7 @@ def _reproduce(options: argparse.Namespace) -> int:
     table3 = options.name == "table3"
     if not table3:
         experiment(options.name)
-        given = [f"--{name}" for name in _OF_TABLE_3 if getattr(options, name) is not None]
-        if given:
+        if given := given_of(_OF_TABLE_3, options):
             raise ConfigError(f"{', '.join(given)}: of use only for table3")
     elif options.test is not None:
         raise ConfigError("--test: of no use for table3, which is of the development set; leave it out")

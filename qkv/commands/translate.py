@@ -187,7 +187,10 @@ def _translate(options: argparse.Namespace) -> None:
                 _tell_of_lines(cut_off, "the translation does not end by itself; the length limit cut it off")
             prefixes(done, 0)
         except RuleError as error:
-            raise RuleError(done + error.sentence, "line") from error
+            if options.document:
+                raise
+            number = done + error.sentence
+            raise RuleError(number, f"line {number + 1:,}") from error
         except TextError as error:
             before = "nothing is written" if options.output else f"the {done:,} lines before it are translated"
             raise TextError(f"{error}; {before}") from error

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnxruntime import InferenceSession, OrtValue, SessionOptions
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
-from qkv.errors import CheckpointError
+from qkv.errors import CheckpointError, is_out_of_memory
 
 _ONLY_ERRORS = 3
 _REFUSALS = (
@@ -66,7 +66,7 @@ def _session(path: Path, *, careful: bool) -> InferenceSession:
     try:
         return InferenceSession(path, options, providers=["CPUExecutionProvider"], disabled_optimizers=_NOT_QUICKER)
     except _REFUSALS as error:
-        raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
+        raise _explained(error, str(path)) from error
 
 
 def run(session: InferenceSession, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, NDArray[Any]]) -> None:
@@ -86,7 +86,13 @@ def working() -> Iterator[None]:
     try:
         yield
     except (*_REFUSALS, RuntimeError, ValueError) as error:
-        raise CheckpointError(f"the model is damaged: {str(error).splitlines()[0]}") from error
+        raise _explained(error, "the model") from error
+
+
+def _explained(error: Exception, what: str) -> Exception:
+    """What the runtime's complaint means: it has the same kinds for a graph that is wrong and for too little memory."""
+    told = str(error).splitlines()[0]
+    return MemoryError(told) if is_out_of_memory(error) else CheckpointError(f"{what} is damaged: {told}")
 
 
 def require_shapes(session: InferenceSession, sizes: Mapping[str, int], *, outputs: Collection[str]) -> None:

@@ -5,7 +5,6 @@ Threads that share every product wait for one another hundreds of times a step; 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from qkv.processors import usable_cores
 from qkv.search.engine import Continuations, Engine, Floats, Integers, S
 
 _FEWEST = 4
@@ -53,7 +53,7 @@ class SideBySide(Generic[S]):
 
     def __init__(self, engine: Engine[S], *, cores: int | None = None) -> None:
         self._engine = engine
-        self._cores = cores or len(os.sched_getaffinity(0))
+        self._cores = cores or usable_cores()
         self._threads = ThreadPoolExecutor(self._cores)
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 from qkv.checkpoint import BEGAN_WITH
 from qkv.config import Config, settings
-from qkv.errors import ConfigError, TextError
+from qkv.errors import CheckpointError, ConfigError, TextError
 from qkv.prepare import Prepared
 from qkv.recipes import recipe
 from qkv.run import RunDirectory
@@ -55,6 +55,8 @@ def write_card(model: Path, run: Path, data: Path, scores: Sequence[Path], facts
 
 def _directions(config: Config) -> str:
     text = config.text
+    if text.directions is None and None in (text.source_language, text.target_language):
+        return "Which languages it translates was not said when it was trained"
     ways = parse_directions(text.directions) or parse_directions(f"{text.source_language}-{text.target_language}")
     named = [f"{NAMES.get(way.source, way.source)} → {NAMES.get(way.target, way.target)}" for way in ways]
     return f"Translates {', '.join(named)}"
@@ -76,8 +78,14 @@ def _recipe(config: Config, facts: Facts) -> Iterator[str]:
 
 
 def _training(run: RunDirectory, facts: Facts) -> Iterator[str]:
-    reports = [json.loads(line) for line in run.log.read_text(encoding="utf-8").splitlines()]
-    last = max((one for one in reports if one["kind"] == "train"), key=lambda one: one["step"])
+    lines = run.log.read_text(encoding="utf-8").splitlines() if run.log.is_file() else []
+    reports = [one for one in map(json.loads, lines) if one["kind"] == "train"]
+    if not reports:
+        raise CheckpointError(
+            f"{run.log} has no report of training, which a card tells of; put the log there that the run wrote, or, if "
+            "it stopped before its first report, train on with a smaller training.report_every"
+        )
+    last = max(reports, key=lambda one: one["step"])
     yield from (
         "## Training",
         "",

@@ -22,9 +22,11 @@ _FIELD = re.compile(
 _STRING = re.compile(r'"((?:[^"\\\r\n]|\\.)*+)"')
 _LANGUAGE = re.compile(r'("Language:[ ]*)[^"\\]*')
 """In the head of a catalogue: the language of its translations."""
-_ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)")
+_ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]+|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _UNESCAPED = {character: f"\\{letter}" for letter, character in _ESCAPED.items()} | {"\\": "\\\\", '"': '\\"'}
+_BYTE = re.compile(r"[\udc80-\udcff]")
+"""A byte that was written as an escape and is no ASCII, until it is read with those beside it."""
 _BY_PLACE = re.compile(r"%(?!\(|\d+\$).*|\{\}")
 
 
@@ -33,16 +35,19 @@ class _Field(NamedTuple):
     start: int
     end: int
     raw: str
-    text: str
+    text: str | None
+    """None where its bytes are no text."""
 
 
 def translate_po(data: bytes, asked: Asked) -> bytes:
     """A catalogue with every entry translated, but for those whose placeholders a translation would break."""
     source = decoded(data, asked.name, declared=_CHARSET)
-    return source.encoded(translated([*_parts(source.text, asked)], asked.translate), asked.name)
+    # Of UTF-16 no part is a byte; what programs have of it is UTF-8.
+    of_escapes = "utf-8" if source.byte_order_mark else source.encoding
+    return source.encoded(translated([*_parts(source.text, asked, of_escapes)], asked.translate), asked.name)
 
 
-def _parts(text: str, asked: Asked) -> Iterator[Part]:
+def _parts(text: str, asked: Asked, of_escapes: str) -> Iterator[Part]:
     """The catalogue, every translation that is missing as a segment."""
     line_end = "\r\n" if "\r\n" in text else "\n"
     singular = plural = None
@@ -50,17 +55,20 @@ def _parts(text: str, asked: Asked) -> Iterator[Part]:
     for match in _FIELD.finditer(text):
         _require_comments(text, checked, match.start(), asked.name)
         checked = match.end()
-        field = _Field(match[1], *match.span(2), match[2], _read(match[2]))
+        field = _Field(match[1], *match.span(2), match[2], _read(match[2], of_escapes))
         if field.name == "msgid":
             singular = plural = field
         elif field.name == "msgid_plural":
             plural = field
-        elif field.name == "msgstr" and singular is not None and not singular.text:
+            if singular is not None and None in (singular.text, plural.text):
+                # A program that finds one of the forms translated shows the other as nothing.
+                singular = plural = field._replace(text=None)
+        elif field.name == "msgstr" and singular is not None and singular.text == "":
             # The entry of nothing is the head of the catalogue.
             yield text[position : field.start]
             yield _LANGUAGE.sub(rf"\g<1>{asked.target.replace('-', '_')}", field.raw) if asked.target else field.raw
             position = field.end
-        elif field.name.startswith("msgstr") and (asked.again or not field.text):
+        elif field.name.startswith("msgstr") and (asked.again or field.text == ""):
             of = singular if field.name in ("msgstr", "msgstr[0]") else plural
             if of is not None and of.text:
                 yield text[position : field.start]
@@ -101,14 +109,25 @@ def _placeholders(text: str) -> tuple[list[str], Counter[str]]:
     return [one for one in found if _BY_PLACE.fullmatch(one)], Counter(found)
 
 
-def _read(raw: str) -> str:
-    return "".join(_ESCAPE.sub(_unescaped, match[1]) for match in _STRING.finditer(raw))
+def _read(raw: str, of_escapes: str) -> str | None:
+    """What strings of the file say; escapes are bytes, which only together with those beside them may be a text."""
+    text = "".join(_ESCAPE.sub(_unescaped, match[1]) for match in _STRING.finditer(raw))
+    if _BYTE.search(text):
+        try:
+            text = text.encode(of_escapes, "surrogateescape").decode(of_escapes)
+        except UnicodeError:
+            return None
+    return None if "\0" in text else text
 
 
 def _unescaped(match: re.Match[str]) -> str:
     what = match[1]
     if what[0] in "01234567":
-        return chr(int(what, 8))
+        return _byte(int(what, 8))
     if what[0] == "x" and len(what) > 1:
-        return chr(int(what[1:], 16))
+        return _byte(int(what[1:][-2:], 16))
     return _ESCAPED.get(what, what)
+
+
+def _byte(number: int) -> str:
+    return bytes([number & 0xFF]).decode("ascii", "surrogateescape")

@@ -36,7 +36,8 @@ from qkv.prepare.mix import Mix
 from qkv.prepare.mixing import Mixing, draw, told
 from qkv.prepare.report import LineLog, Places, reasons
 from qkv.prepare.split import find_overlap, hold_out
-from qkv.prepare.workers import Workers, cores
+from qkv.prepare.workers import Workers
+from qkv.processors import usable_cores
 from qkv.storage import explained, require_utf8
 from qkv.text.cleaning import PAIR_RULES
 from qkv.text.files import pair_files
@@ -80,7 +81,7 @@ def prepare(
                 return there
             with (
                 workplace(output, space_needed(files)) as place,
-                Workers(workers or min(cores(), 1 + text_bytes(files) // _BYTES_A_WORKER)) as pool,
+                Workers(workers or min(usable_cores(), 1 + text_bytes(files) // _BYTES_A_WORKER)) as pool,
                 LineLog(dropped=place / DROPPED, mended=place / MENDED) as log,
             ):
                 preparation = _Preparation(place, config, mix, held_out, pool, log)

@@ -89,11 +89,6 @@ def run_apart(function: Callable[..., Any], *arguments: Any) -> None:
         raise outcome
 
 
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _send_outcome(sending: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     _leave_with_parent()
     try:

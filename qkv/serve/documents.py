@@ -91,7 +91,6 @@ class Document:
     """What the translation is called."""
     upload: int
     """Bytes that were sent."""
-    begun: float
     count: Count = field(default_factory=Count)
     made: bytes = b""
     """The translation, when it is done."""
@@ -134,9 +133,7 @@ class Documents:
         target = self._desk.languages.target(sent.target)
         path = PurePosixPath(sent.name.replace("\\", "/"))
         name = f"{path.stem[:_LONGEST_NAME]}.{target}{path.suffix}"
-        document = Document(
-            secrets.token_hex(16), secrets.token_hex(32), protocol, name, len(sent.data), time.monotonic()
-        )
+        document = Document(secrets.token_hex(16), secrets.token_hex(32), protocol, name, len(sent.data))
         document.work = asyncio.ensure_future(self._work(document, sent, target, translate))
         self._kept[document.number] = document
         return document
@@ -213,7 +210,7 @@ class Documents:
         """Drops what nobody fetched for long, and the oldest where all together are too large."""
         total = sum(one.held for one in self._kept.values())
         for one in [*self._kept.values()]:
-            if one.work.done() and (time.monotonic() - one.begun > _KEPT_SECONDS or total > self._most_bytes):
+            if one.work.done() and (time.monotonic() - one.count.done > _KEPT_SECONDS or total > self._most_bytes):
                 total -= one.held
                 del self._kept[one.number]
 

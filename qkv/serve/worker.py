@@ -53,7 +53,8 @@ class Worker:
         # thread of their own.
         self._preparing = (ThreadPoolExecutor(1), ThreadPoolExecutor(1))
         self._unprepared = 0
-        """Orders that have come and are not cut into sentences yet: a batch waits a moment for them."""
+        """Small orders that have come and are not cut into sentences yet: a batch waits a moment for them, and not for
+        large ones, which are cut long after that moment."""
 
     def work(self) -> None:
         """Follows messages until there are no more."""
@@ -63,38 +64,45 @@ class Worker:
                 self._abandon(number)
                 continue
             self._wanted[number] = None
-            with self._changing:
-                self._unprepared += 1
-            # Not here: whoever has left meanwhile must be heard, or all the orders before would be prepared for nobody.
             order = from_message(message)
-            self._preparing[_is_large(order)].submit(self._prepare, number, order)
+            large = _is_large(order)
+            with self._changing:
+                self._unprepared += not large
+            # Not here: whoever has left meanwhile must be heard, or all the orders before would be prepared for nobody.
+            self._preparing[large].submit(self._prepare, number, order, large)
 
-    def _prepare(self, number: int, order: Order) -> None:
-        with self._changing:
-            self._unprepared -= 1
-        if number not in self._wanted:
-            return
+    def _prepare(self, number: int, order: Order, large: bool) -> None:
         try:
-            self._begin(number, order)
+            try:
+                prepared = self._begin(number, order) if number in self._wanted else None
+            finally:
+                # Before its sentences are queued: a batch that waits asks then whether there is more to wait for.
+                with self._changing:
+                    self._unprepared -= not large
+            if prepared is not None:
+                self._queue(number, prepared)
         except Exception as error:  # noqa: BLE001 - one order that fails is no reason to fail the others
             self._fail(number, error)
 
-    def _begin(self, number: int, order: Order) -> None:
+    def _begin(self, number: int, order: Order) -> Prepared | None:
+        """The order, cut into sentences, where it is one whose sentences are translated with those of others."""
         assert order.source is not None, "whoever sends an order has found out"
         steps = self._models.steps(language(order.source), language(order.target))
         abandoned = partial(self._is_abandoned, number)
         if order.streamed:
             self._streaming.submit(self._grow, number, order, steps)
-            return
+            return None
         if order.prefix is not None:
             self._streaming.submit(self._answer, number, partial(continued, order, steps, abandoned=abandoned))
-            return
+            return None
         if order.inspected:
             look = partial(inspected, order, steps, self._settings, abandoned=abandoned)
             self._streaming.submit(self._answer, number, look)
-            return
+            return None
         assert order.batched
-        prepared = prepare(order, steps, beam=self._settings.beam, abandoned=abandoned)
+        return prepare(order, steps, beam=self._settings.beam, abandoned=abandoned)
+
+    def _queue(self, number: int, prepared: Prepared) -> None:
         if prepared.sentences:
             self._step(number, prepared, prepared.translators, prepared.sentences)
         else:

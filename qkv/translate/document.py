@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from qkv.errors import RuleError
 from qkv.text.placing import put_tags
 from qkv.text.sentences import Ends, Pieces, split
 from qkv.text.tags import BLOCKS, Tagged, take_html_tags, take_tags, write_html
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from qkv.translate.relay import Relay
     from qkv.translate.translator import Translator
 
+
+_QUOTED = 40
 
 Markup = Literal["none", "tags", "marks", "html"]
 """What a text has besides words: nothing, inline tags, those of HTML and its entities, or all that HTML has."""
@@ -157,15 +160,20 @@ def translate_documents(
     """The same of several texts, whose sentences are translated together."""
     parted = [part(translator, text, language=language, markup=markup) for text in texts]
     sentences = [sentence for one in parted for sentence in one.sentences]
-    translations = iter(
-        (translator.typeset if are_typeset(parted) else translator).translate(
-            sentences,
-            align=any(one.aligned for one in parted),
-            terms=None if terms is None else [terms(sentence) for sentence in sentences],
-            progress=progress,
-            **how,
+    try:
+        translations = iter(
+            (translator.typeset if are_typeset(parted) else translator).translate(
+                sentences,
+                align=any(one.aligned for one in parted),
+                terms=None if terms is None else [terms(sentence) for sentence in sentences],
+                progress=progress,
+                **how,
+            )
         )
-    )
+    except RuleError as error:
+        # Nobody but here has counted the sentences.
+        begins = sentences[error.sentence][:_QUOTED]
+        raise RuleError(error.sentence, f"the sentence that begins {begins!r}") from error
     documents = []
     for one in parted:
         own = tuple(itertools.islice(translations, len(one.sentences)))

@@ -77,7 +77,7 @@ class Relay:
         def parts() -> Generator[str, None, Translation]:
             yield from stream
             assert stream.translation is not None
-            return _cut_with(before, stream.translation)
+            return noted_through((self._first, self._second), _cut_with(before, stream.translation))
 
         return Stream(parts())
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qkv.checkpoint import step_of
+from qkv.checkpoint import read_state, step_of
 from qkv.errors import CheckpointError, QkvError
 from qkv.inspecting.inspection import Inspection
 from qkv.inspecting.opened import Opened
@@ -98,10 +98,10 @@ class Watched:
 
     def look(self) -> None:
         """Looks at the attention of every checkpoint that was not there before; damaged ones are told of."""
-        places = self._places()
-        if not places or places == self._looked_at:
-            return
         try:
+            places = self._places()
+            if not places or places == self._looked_at:
+                return
             if self._sentence is None and self._sample() is None:
                 of = "" if self._languages is None else " from {} to {}".format(*self._languages)
                 self._problem = (
@@ -118,7 +118,10 @@ class Watched:
         """Where the weights are after which step: checkpoints, or what a run ended with where none are left."""
         run = self._run
         found = {step_of(one): one for one in run.checkpoints()}
-        return found or ({run.config().training.steps: run.final} if run.final.is_dir() else {})
+        if found or not run.final.is_dir():
+            return found
+        state = read_state(run.final)
+        return {state.get("weights_of_step", state.get("step", run.config().training.steps)): run.final}
 
     def _look_at(self, places: dict[int, Path], translator: Translator, pair: Pair) -> None:
         config = self._run.config()

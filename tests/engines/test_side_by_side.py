@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,13 @@ def test_searches_find_the_same(width: int, tmp_path: Path) -> None:
     engine = exported(tmp_path, model("paper"), "int8", shortlist=SHORT)
     found, expected = searched(SideBySide(engine, cores=2), SOURCES, width), searched(engine, SOURCES, width)
     assert [[one.ids for one in some] for some in found] == [[one.ids for one in some] for some in expected]
+
+
+def test_cores_are_counted_on_any_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    groups = SideBySide(exported(tmp_path, model("paper"), "float32"))
+    assert groups.start(SOURCES).sizes == [3, 2]
 
 
 def test_what_is_asked_of_rows_goes_to_their_groups(tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ def test_a_table_has_a_row_for_each_test_set_and_direction(model: Path, tmp_path
         (["--tests", "test.tsv"], "does not tell its languages"),
         (["--tests", "test.en-fr.tsv"], "the directions are en-de"),
         (["--tests", "test.en-de.tsv", "--directions", "de-en"], "the directions are en-de"),
-        (["--tests", "test.en-de.tsv", "--language", "de"], "--language does not go with --tests"),
+        (["--tests", "test.en-de.tsv", "--language", "de"], "--tests does not go with --language"),
+        (["--test", "test.en-de.tsv", "--directions", "en-de"], "--directions: of use only with --tests; add --tests"),
+        (["--test", "test.en-de.tsv", "--direct"], "--direct: of use only with --tests; add --tests"),
         (["--tests", "test.en-de.tsv", "--domain", "docs"], "no tag for the domain 'docs'"),
     ],
 )
@@ -92,6 +94,23 @@ def test_files_of_translations_are_read_before_runs_translate(model: Path, tmp_p
     (model / "final").unlink()
     ran = command("evaluate", model, tmp_path / "nowhere.txt", "--test", test)
     assert (ran.code, "no such file" in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--beam", "4"], "--beam: of use only where a run translates"),
+        (["--domain", "docs", "--length-penalty", "1"], "--length-penalty, --domain: of use only where a run"),
+    ],
+)
+def test_nothing_is_asked_of_translations_that_are_there_already(
+    tmp_path: Path, command: Command, arguments: list[str], told: str
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("basa\n")
+    ran = command("evaluate", text, "--reference", text, *arguments)
+    assert (ran.code, told in ran.err) == (2, True), ran.err
+    assert ran.err.count("\n") == 1
 
 
 def test_a_domain_is_asked_for_in_both_ways_of_scoring(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,39 @@ def test_the_card_of_an_adapted_run_says_that_it_learned_from_more(
     card = (tmp_path / "model" / "README.md").read_text()
     assert "It began with the weights of another run, after step 12 of it." in card
     assert "letters" in card and "talks" not in card
+
+
+@pytest.fixture
+def unnamed(tmp_path: Path, toy_run: Path, exported: Path) -> list[object]:
+    """A run that knows no languages, and what `qkv card` is told of it."""
+    shutil.copytree(toy_run, tmp_path / "run")
+    shutil.copytree(exported, tmp_path / "model")
+    (tmp_path / "notes.md").write_text("It has learned a toy.\n")
+    return [
+        tmp_path / "model", "--run", tmp_path / "run", "--data", tmp_path / "run" / "data", "--title", "A toy",
+        "--recipe", "tiny", "--commit", "1a2b3c4", "--hardware", "a laptop", "--notes", tmp_path / "notes.md",
+    ]  # fmt: skip
+
+
+def test_a_card_names_no_languages_that_the_run_does_not_know(
+    tmp_path: Path, unnamed: list[object], command: Command
+) -> None:
+    assert command("card", *unnamed).code == 0
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "\nWhich languages it translates was not said when it was trained. It takes" in card
+    assert "none" not in card.lower().partition("## recipe")[0]
+
+
+@pytest.mark.parametrize("kept", ["validation", None])
+def test_a_run_without_a_report_of_its_training_gets_no_card(
+    tmp_path: Path, unnamed: list[object], command: Command, kept: str | None
+) -> None:
+    log = tmp_path / "run" / "log.jsonl"
+    lines = [line for line in log.read_text().splitlines() if f'"kind": "{kept}"' in line]
+    log.unlink()
+    if kept is not None:
+        assert lines
+        log.write_text("\n".join(lines))
+    ran = command("card", *unnamed)
+    assert (ran.code, ran.err.count("\n")) == (3, 1), ran.err
+    assert f"{log} has no report of training, which a card tells of; put the log there" in ran.err

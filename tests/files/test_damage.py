@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
 import encodings
 import io
 import pkgutil
 import random
+import re
 import zipfile
 from contextlib import suppress
+from xml.parsers import expat
 
 import pytest
 
 from qkv.errors import TextError
 from qkv.files import translate_file
-from tests.files.test_docx import ODDITIES, document, docx
+from tests.files.test_docx import ODDITIES, archive, document, docx, read
 from tests.files.test_exchange import INLINE, NEW, OLD, TMX
 from tests.files.test_html import PIECES
 from tests.files.translations import loud, same
@@ -64,6 +67,14 @@ SCRAPS = [
     *(b"<seg/>", b"<source/>", b"<target/>", b"<w:p>", b"</w:p>", b'<!DOCTYPE a SYSTEM "><tu><trans-unit>">'),
 ]
 
+BETWEEN_TAGS = re.compile("(?<=>)[^<>]*(?=</?[a-z])")
+WORDING = [
+    # What looks like the marks that stand for tags, and is text.
+    *("&lt;x1&gt;", "&lt;/x1&gt;", "&lt;x2/&gt;", "&lt;br 1/&gt;", "&amp;lt;x1&amp;gt;", "<![CDATA[<x1>]]>"),
+    *("&amp;", "&", ";", "]]", "&#233;", "&#x1F600;", "&#0;", "<!-- c -->", "<?c d?>", "<!--"),
+    *("\u2028", "\u200b", "\u202e", "\xa0", "\t\n", "\r", "e\u0301", "ß", "שלום", "猫", "%s", "{0}", ".", "a" * 2000),
+]
+
 
 def damaged(data: bytes, drawn: random.Random) -> bytes:
     """The same with a bit flipped, a part cut off, taken out, written twice, or something else written over it."""
@@ -82,21 +93,81 @@ def damaged(data: bytes, drawn: random.Random) -> bytes:
     )
 
 
+class Trying:
+    """Translates damaged files, and counts those of which something was translated."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.translated = 0
+
+    def __call__(self, data: bytes) -> bytes | None:
+        """What comes of a file; None where it is refused."""
+        asked = False
+
+        def translate(texts: list[str]) -> list[str]:
+            nonlocal asked
+            asked = True
+            return loud(texts)
+
+        try:
+            made = translate_file(data, self._name, translate, target="fr", again=True)
+        except TextError:
+            return None
+        self.translated += asked
+        return made
+
+
+LEAST = {
+    # Hardly anything comes of a damaged archive, nor of damaged tags.
+    "a.docx": 0, "a.xlf": 1, "a.xliff": 1, "a.tmx": 1, "a.po": 20,
+    "a.html": 200, "a.md": 200, "a.srt": 200, "a.vtt": 100, "a.txt": 100,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_damaged_file_is_translated_or_refused(name: str) -> None:
-    drawn = random.Random(name)
+    drawn, tried = random.Random(name), Trying(name)
     for _ in range(300):
-        data = damaged(damaged(SAMPLES[name], drawn), drawn)
-        with suppress(TextError):
-            translate_file(data, name, loud, target="fr", again=True)
+        tried(damaged(damaged(SAMPLES[name], drawn), drawn))
+    assert tried.translated >= LEAST[name]
 
 
 def test_a_document_with_damaged_text_is_translated_or_refused() -> None:
-    drawn = random.Random(0)
+    drawn, tried = random.Random(0), Trying("a.docx")
     text = document(f"<w:p>{''.join(ODDITIES.values())}</w:p>").encode()
     for _ in range(300):
-        with suppress(TextError):
-            translate_file(packed(zipfile.ZIP_STORED, {"word/document.xml": damaged(text, drawn)}), "a.docx", loud)
+        tried(packed(zipfile.ZIP_STORED, {"word/document.xml": damaged(text, drawn)}))
+    assert tried.translated >= 40
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.xlf", "a.xliff", "a.tmx"])
+def test_a_file_is_translated_whatever_stands_between_its_tags(name: str) -> None:
+    drawn, tried = random.Random(name), Trying(name)
+    for _ in range(300):
+        text = damaged_between_tags(damaged_between_tags(unpacked(SAMPLES[name]), drawn), drawn)
+        made = tried(archive(word__document_xml=text) if name == "a.docx" else text.encode(ENCODED.get(name, "utf-8")))
+        if made is not None:
+            # Of a document with a DTD elsewhere, this one knows that its entities may be there.
+            expat.ParserCreate().Parse(unpacked(made), True)
+    assert tried.translated >= 200
+
+
+ENCODED = {"a.xliff": "utf-16"}
+
+
+def unpacked(data: bytes) -> str:
+    """The text of a file, of an archive that of its document."""
+    if data.startswith(b"PK"):
+        return read(data)
+    return data.decode("utf-16" if data.startswith(codecs.BOM_UTF16) else "utf-8")
+
+
+def damaged_between_tags(text: str, drawn: random.Random) -> str:
+    """The same with a part of what is no tag cut out, written twice, or something else written there."""
+    place = drawn.choice([*BETWEEN_TAGS.finditer(text)])
+    start, end = sorted(drawn.randint(*place.span()) for _ in range(2))
+    said = drawn.choice([text[start:end] * 2, "", *WORDING])
+    return text[:start] + said + text[end:]
 
 
 def packed(way: int, files: dict[str, bytes]) -> bytes:

@@ -83,6 +83,50 @@ def test_the_charset_is_that_of_the_head() -> None:
         translate_file(head + b'msgid "a"\nmsgstr ""\n', "a.po", lambda _: ["€"])
 
 
+@pytest.mark.parametrize(
+    ("written", "charset", "read"),
+    [
+        (r"caf\303\251 open", "UTF-8", "café open"),
+        (r"caf\xc3\xA9 open", "UTF-8", "café open"),
+        (r"caf\303" '"\n"' r"\251 open", "UTF-8", "café open"),
+        (r"caf\351 open", "ISO-8859-1", "café open"),
+        (r"\x94\x4c cat", "Shift_JIS", "猫 cat"),
+        # As `msgfmt` has it: three octal digits at most, hexadecimal ones without end, and the last eight bits count.
+        (r"\1012 \x004b \541", "UTF-8", "A2 K a"),
+    ],
+)
+def test_escapes_with_numbers_are_bytes(written: str, charset: str, read: str) -> None:
+    asked: list[str] = []
+
+    def noted(texts: list[str]) -> list[str]:
+        asked.extend(texts)
+        return texts
+
+    head = HEAD.replace("UTF-8", charset)
+    translate_file(f'{head}msgid "{written}"\nmsgstr ""\n'.encode(), "a.po", noted)
+    assert asked == [read]
+
+
+@pytest.mark.parametrize("mark", ["utf-8-sig", "utf-16", "utf-32"])
+def test_escapes_of_a_catalogue_with_a_byte_order_mark_are_utf_8(mark: str) -> None:
+    text = r'msgid "caf\303\251"' + '\nmsgstr "{}"\n'
+    made = translate_file(text.format("").encode(mark), "a.po", loud)
+    assert made.decode(mark) == text.format("CAFÉ")
+
+
+@pytest.mark.parametrize("written", [r"caf\303 open", r"caf\351", r"a\0b", r"\xff a"])
+def test_an_entry_whose_bytes_are_no_text_stays_as_it_is(written: str) -> None:
+    """A program finds it by these very bytes, and nobody could tell what it says."""
+    for text in (
+        f'msgid "{written}"\nmsgstr ""\n',
+        f'msgid "{written}"\nmsgid_plural "more"\nmsgstr[0] ""\nmsgstr[1] ""\n',
+        f'msgid "one"\nmsgid_plural "{written}"\nmsgstr[0] ""\nmsgstr[1] ""\n',
+        f'msgid "one"\nmsgstr "{written}"\n',
+    ):
+        assert in_capitals(text) == text
+        assert in_capitals(text + 'msgid "a"\nmsgstr ""\n') == text + 'msgid "a"\nmsgstr "A"\n'
+
+
 def test_what_is_no_catalogue_is_refused_with_its_line() -> None:
     with pytest.raises(TextError, match=r"a\.po: line 3 cannot be read: 'msgstr \"b'; check it with `msgfmt -c`"):
         translate_file(b'# x\nmsgid "a"\nmsgstr "b\n', "a.po", same)

@@ -116,6 +116,7 @@ def test_what_contradicts_itself_is_refused_before_anything_is_done(
 
     data = ("--data", toy_data)
     assert "--budget does not go with --steps" in refusal("base-en-de", *data, "--budget", "5m", "--steps", "5")
+    assert "--data does not go with --from" in refusal("base-en-de", *data, "--from", "http://mirror")
     assert "--rows: of use only for table3" in refusal("base-en-de", *data, "--rows", "A")
     tested = ("--test", tmp_path / "gone.tsv", *ROWS, "--steps", "1")
     assert "--test: of no use for table3" in refusal("table3", *data, *tested)

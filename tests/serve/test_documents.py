@@ -15,6 +15,7 @@ import time
 import tracemalloc
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -321,3 +322,22 @@ def test_what_is_held_for_files_is_counted_and_no_more_than_there_is_room_for() 
     assert all(one.failure is not None and "docx" in one.failure.message for one in every)
     assert traced < 1 << 20
     assert counted == 4 * 4096
+
+
+def test_an_hour_is_counted_from_when_a_file_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("qkv.serve.documents.time", SimpleNamespace(monotonic=lambda: now))
+
+    async def sent() -> None:
+        nonlocal now
+        with contextlib.closing(Documents(Desk(), 5 << 20)) as documents:  # type: ignore[arg-type]
+            document = documents.begin(Sent("a.docx", b"x", "en", "fr"), refused, protocol="deepl")
+            now += 3500
+            await document.work
+            now += 3599
+            assert documents.get(document.number, protocol="deepl") is document
+            now += 2
+            with pytest.raises(Refusal, match="not found"):
+                documents.get(document.number, protocol="deepl")
+
+    asyncio.run(sent())

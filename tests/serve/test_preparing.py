@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,10 +29,10 @@ def translator(exported: Path) -> Translator:
 
 
 @contextmanager
-def asked(translator: Translator) -> Iterator[Line]:
+def asked(translator: Translator, **settings: float) -> Iterator[Line]:
     """The other end of a worker's line."""
     ours, theirs = socket.socketpair()
-    worker = Worker(Models({Direction("en", "fr"): (translator,)}), Settings(), Line(theirs))
+    worker = Worker(Models({Direction("en", "fr"): (translator,)}), Settings(**settings), Line(theirs))  # type: ignore[arg-type]
     thread = threading.Thread(target=worker.work)
     thread.start()
     try:
@@ -60,7 +61,56 @@ def test_nobody_waits_for_what_somebodys_large_order_costs(
         told = (message for message in line.messages() if "number" in message)
         assert next(told) == {"number": 2, "texts": [["itok asab"]]}
         over.set()
-        assert {next(told)["number"], next(told)["number"]} == {0, 1}
+        numbers = (message["number"] for message in told if "number" in message)
+        assert {next(numbers), next(numbers)} == {0, 1}
+
+
+def test_no_batch_waits_for_a_large_order(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+
+    def slowly(order: Order, *steps: object, **how: object) -> Prepared:
+        assert order.glossary is None or over.wait(60)
+        return prepare(order, *steps, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "prepare", slowly)
+    large = Order(["basa koti"], "en", "fr", glossary={"koti": "nesa"})
+    with asked(translator, batch_wait=30) as line:
+        begun = time.monotonic()
+        # One is being cut, and one is in line behind it.
+        for number, order in enumerate([large, large, Order(["basa koti"], "en", "fr")]):
+            line.send(as_message(number, order))
+        told = (message["number"] for message in line.messages() if "number" in message)
+        assert (next(told), time.monotonic() - begun < 20) == (2, True)
+        over.set()
+        assert {next(told), next(told)} == {0, 1}
+
+
+def test_a_batch_waits_a_moment_for_an_order_that_is_being_cut(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cutting = threading.Event()
+
+    def slowly(order: Order, *steps: object, **how: object) -> Prepared:
+        if order.glossary is None:
+            cutting.set()
+            time.sleep(0.5)
+        else:
+            # It has a thread of its own, and is done first.
+            assert cutting.wait(60)
+        return prepare(order, *steps, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "prepare", slowly)
+    with asked(translator, batch_wait=30) as line:
+        begun = time.monotonic()
+        line.send(as_message(0, Order(["basa koti"], "en", "fr", glossary={"koti": "nesa"})))
+        line.send(as_message(1, Order(["basa koti"], "en", "fr")))
+        told = line.messages()
+        paces = (message["pace"] for message in told if "pace" in message)
+        assert next(pace["sentences"] for pace in paces if pace["batches"] == 1) == 2
+        # And no longer than that.
+        assert time.monotonic() - begun < 20
+        numbers = (message["number"] for message in told if "number" in message)
+        assert {next(numbers), next(numbers)} == {0, 1}
 
 
 def test_what_nobody_waits_for_is_prepared_no_further(translator: Translator) -> None:

@@ -112,9 +112,9 @@ def test_spans_are_in_order_and_apart(text: str, kinds: set[str], terms: list[st
 )
 def test_time_is_linear_whatever_the_text(hostile: str) -> None:
     text = hostile * (300_000 // len(hostile))
-    started = time.perf_counter()
+    started = time.process_time()
     find(text, kinds=[*KINDS])
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
 
 
 @pytest.mark.parametrize("group", ["1'", "1’", "1\u00a0", "1\u202f", "1,"])

@@ -149,7 +149,7 @@ def test_a_language_is_known_by_its_first_part(language: str) -> None:
 )
 def test_time_is_linear_whatever_the_text(hostile: str) -> None:
     text = hostile * (1_000_000 // len(hostile))
-    started = time.perf_counter()
+    started = time.process_time()
     pieces = split(text, "de").within(200, len)
-    assert time.perf_counter() - started < SECONDS
+    assert time.process_time() - started < SECONDS
     assert pieces.join(pieces.sentences) == text

@@ -185,12 +185,12 @@ def test_numbers_of_words_that_do_not_exist_are_passed_over(
 )
 def test_time_is_linear_whatever_the_tags(part: str) -> None:
     text = part * 5_000
-    started = time.perf_counter()
+    started = time.process_time()
     tagged = take_tags(text)
     spans = words(tagged.plain)
     assert put_tags(tagged.plain, tagged, [(span, span) for span in spans]) == text
     put_tags("x " * 5_000, tagged, [])
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
 
 
 def test_entities_of_html_are_read_as_characters_and_written_as_entities() -> None:

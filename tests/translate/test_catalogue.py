@@ -75,7 +75,10 @@ def test_a_relay_translates_twice_and_links_the_words_of_both_ends(models: Path)
     alignment = found[2].alignment
     assert alignment is not None
     assert (alignment.source_text, alignment.target_text) == (texts[2], found[2].text)
-    assert "".join(relay.stream("basa koti")) == step.translate([between[0]], beam=1)[0].text
+    stream = relay.stream("basa koti")
+    assert "".join(stream) == step.translate([between[0]], beam=1)[0].text
+    note = "The text went from de into en first; this is how en became fr."
+    assert [one.attention.model.note for one in (found[0], stream.translation) if one is not None] == [note, note]
     assert len(translate_document(relay, "basa koti\nnemo").translations) == 2
     with pytest.raises(ConfigError, match="de-fr goes through en"):
         relay.score(["a"], ["b"])

@@ -9,6 +9,7 @@ import pytest
 from qkv import Translator
 from qkv.engines.heads import learn_looks
 from qkv.engines.load import load_run
+from qkv.errors import RuleError
 from qkv.prepare import Prepared
 from qkv.translate import Terms, translate_document
 from tests import toy
@@ -86,6 +87,22 @@ def test_each_sentence_keeps_to_its_terms(translator: Translator) -> None:
     assert asked == ["basa kodu", "lumo riti"]
     assert "tisa" in first.split()
     assert second == "itir omul"
+
+
+def test_a_sentence_that_cannot_keep_to_its_terms_is_told_by_how_it_begins(translator: Translator) -> None:
+    def terms(sentence: str) -> Terms:
+        return Terms(required=(("asab",),), forbidden=("asab",)) if sentence.startswith("nesa") else Terms()
+
+    long = "nesa " + "basa kodu " * 9 + "lumo."
+    told = f"the sentence that begins '{long[:40]}': no translation has all that was asked for"
+    with pytest.raises(RuleError, match=told):
+        translate_document(translator, f"basa. kodu.\n\nlumo. {long}", terms=terms)
+
+
+def test_the_command_line_tells_which_sentence_of_a_document_is_meant(command: Command, toy_run: Path) -> None:
+    ran = command("translate", toy_run, "--document", "--min-length", 5000, given=b"\n\nbasa kodu.\n")
+    assert (ran.code, ran.out) == (2, b"")
+    assert "error: the sentence that begins 'basa kodu.': no translation has all" in ran.err
 
 
 def test_the_command_line_translates_paragraphs(command: Command, toy_run: Path) -> None:

@@ -20,6 +20,7 @@ from typing import IO, Any
 import pytest
 
 from qkv import Translator
+from qkv.config import to_json
 from qkv.errors import ConfigError
 from qkv.models.build import build
 from qkv.prepare import Prepared
@@ -101,6 +102,20 @@ def test_a_damaged_checkpoint_is_told_of_and_the_others_are_shown(run: Path) -> 
     shown = told(run)
     assert [one["step"] for one in shown["attention"]["checkpoints"]] == [100, 300]
     assert "step-0000200" in shown["problem"]
+
+
+def test_final_weights_are_those_of_the_step_that_they_were_made_at(run: Path) -> None:
+    config = RunDirectory(run).config().with_changes(training={"steps": 900, "patience": 2})
+    (run / "config.json").write_text(to_json(config))
+    shutil.rmtree(run / "checkpoints")
+    assert [one["step"] for one in told(run)["attention"]["checkpoints"]] == [300]
+
+
+def test_final_weights_that_do_not_tell_their_step_are_a_problem_that_is_told(run: Path) -> None:
+    shutil.rmtree(run / "checkpoints")
+    (run / "final" / "state.json").write_text("{")
+    shown = told(run)
+    assert (shown["attention"], "state.json is damaged" in shown["problem"]) == (None, True)
 
 
 def test_what_was_seen_stays_when_the_run_removes_it_and_new_reports_are_found(run: Path) -> None:
