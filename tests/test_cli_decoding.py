@@ -269,3 +269,34 @@ def test_a_third_column_is_no_pair(toy_run: Path, command: toy.Command) -> None:
 def test_a_line_of_invisible_characters_is_an_empty_one(toy_run: Path, command: toy.Command) -> None:
     ran = command("translate", toy_run, given="\u200b\nbasa\n \u2060\u00ad\n".encode())
     assert (ran.code, ran.lines) == (0, ["", "asab", ""])
+
+
+def test_a_line_is_translated_sentence_by_sentence(command: Command, toy_run: Path) -> None:
+    first, second = "basa kodu.", "naso omul basa."
+    alone = command("translate", toy_run, given=f"{first}\n{second}\n".encode()).out.decode().split("\n")
+    together = command("translate", toy_run, given=f"{first} {second}\n\n- {first}\n".encode()).out.decode()
+    assert together == f"{alone[0]} {alone[1]}\n\n- {alone[0]}\n"
+    whole = command("translate", toy_run, "--whole-lines", given=f"{first} {second}\n".encode()).out.decode()
+    (expected,) = Translator.load(toy_run, device="cpu").translate([f"{first} {second}"])
+    assert whole == f"{expected.text}\n" != f"{alone[0]} {alone[1]}\n"
+
+
+@pytest.mark.parametrize("options", [["--scores"], ["--json"], ["--n-best", "2"], ["--prefix", "asab"]])
+def test_what_is_told_of_sentences_takes_a_line_for_one(command: Command, toy_run: Path, options: list[str]) -> None:
+    line = b"basa kodu. naso omul basa.\n"
+    whole = command("translate", toy_run, *options, "--whole-lines", given=line)
+    assert (whole.code, command("translate", toy_run, *options, given=line).out) == (0, whole.out)
+
+
+def test_addresses_and_numbers_stay_as_they_are_unless_nothing_is_kept(command: Command, toy_run: Path) -> None:
+    line = b"basa {kodu} https://naso.example/omul.\n"
+    assert command("translate", toy_run, given=line).out.decode().split().count("{kodu}") == 1
+    assert b"https://naso.example/omul" in command("translate", toy_run, given=line).out
+    free = command("translate", toy_run, "--keep", "none", given=line).out
+    assert free == command("translate", toy_run, "--whole-lines", given=line).out
+    assert b"{kodu}" not in free
+
+
+def test_text_without_words_is_copied(command: Command, toy_run: Path) -> None:
+    lines = "2:1\n!!!\n€ 5,00\n\N{GRINNING FACE}\n\u200b\n"
+    assert command("translate", toy_run, given=lines.encode()).out.decode() == lines.replace("\u200b", "")

@@ -132,7 +132,7 @@ def test_a_score_is_the_log_probability_over_the_length_penalty(toy_run: Path, t
         ({"alternatives": -1}, "give 0 or more"),
         ({"beam": 1, "alternatives": 1}, "the 2 best need a beam of at least 2, not 1"),
         ({"length_penalty": -1.0}, r"search\.length_penalty is -1"),
-        ({"length_penalty": float("nan")}, r"search\.length_penalty is nan"),
+        ({"length_penalty": float("nan")}, r"search\.length_penalty takes a number, not nan"),
         ({"length_penalty": 1e9}, r"search\.length_penalty is 1000000000"),
         ({"seed": -1}, "the seed is -1"),
         ({"seed": 1 << 64}, "the seed is 18446744073709551616"),

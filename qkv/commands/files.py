@@ -182,7 +182,7 @@ def _translation(
     progress: Progress,
     source: Path,
 ) -> Callable[[list[str]], list[str]]:
-    from qkv.translate import COMMONLY_KEPT, terms_of, translate_documents
+    from qkv.translate import translate_documents
 
     done = 0
 
@@ -196,7 +196,7 @@ def _translation(
             translator,
             texts,
             markup="marks",
-            terms=terms or partial(terms_of, keep=COMMONLY_KEPT),
+            terms=terms,
             progress=show,
             **how,
         )

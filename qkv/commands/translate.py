@@ -17,6 +17,7 @@ from qkv.commands.lines import helpings, input_lines, one_line, open_output, val
 from qkv.commands.models import load_any, model_arguments, refuse_text, tell_of_usual_heads
 from qkv.errors import ConfigError, RuleError, TextError
 from qkv.progress import Progress, warn
+from qkv.text.cleaning import normalise, says_nothing
 
 if TYPE_CHECKING:
     from qkv.translate import Controls, Relay, Sampling, Terms, Translation, Translator
@@ -42,21 +43,24 @@ _NOT_WITH = {
     "stream": ("n_best", "scores", "json", "sample", "mbr", "rerank", "beam", "length_penalty", "glossary", "keep"),
     "file": (
         *("n_best", "scores", "json", "stream", "prefix", "prefixes", "document", "tags", "input", "sample", "mbr"),
-        *("rerank",),
+        *("rerank", "whole_lines"),
     ),
-    "document": ("n_best", "scores", "json", "stream", "prefix", "prefixes"),
+    "document": ("n_best", "scores", "json", "stream", "prefix", "prefixes", "whole_lines"),
     "mbr": ("sample", "rerank", *_OF_SEARCH),
     "sample": ("rerank", *_OF_SEARCH),
     "prefix": ("prefixes",),
 }
+_OF_SENTENCES = ("n_best", "scores", "json", "stream", "prefix", "prefixes", "whole_lines")
+"""What is asked for or told of one sentence: a line is one then."""
+_NOTHING = "none"
 
 
 def add_translate(commands: Commands[Any]) -> None:
     parser = commands.add_parser(
         "translate",
         help="translate lines, files or whole folders",
-        description="Translates standard input to standard output: one line in, one line out, in order. Several runs "
-        "with one vocabulary translate together, as an ensemble.",
+        description="Translates standard input to standard output: one line in, one line out, in order, however many "
+        "sentences it has. Several runs with one vocabulary translate together, as an ensemble.",
         epilog="examples:\n"
         "  qkv translate --from en --to de < in.en > out.de    with the model that is here\n"
         "  qkv translate run/ < in.en > out.fr\n"
@@ -71,8 +75,9 @@ def add_translate(commands: Commands[Any]) -> None:
         "  qkv translate run/ --mbr chrf --samples 64 < in.en  of 64 drawn, the one most like the others\n"
         "  qkv translate run/ --rerank backwards/ --weight 0.3 < in.en\n"
         "  qkv translate run/ --document < report.txt          lines are paragraphs, however long\n"
-        "  qkv translate run/ --document --tags < page.html    tags go where their words went\n"
-        "  qkv translate run/ --file report.docx --to fr       writes report.fr.docx\n"
+        "  qkv translate run/ --document --tags < report.txt   tags, <b>…</b>, go where their words went\n"
+        "  qkv translate run/ --whole-lines < test.en          lines as the model alone would translate them\n"
+        "  qkv translate run/ --file report.docx --to fr       writes report.fr.docx; HTML and more work too\n"
         "  qkv translate run/ site/ --to fr                    every page of a folder, to site.fr/\n"
         "  qkv translate run/ --stream                         each translation is shown as it grows",
     )
@@ -99,7 +104,9 @@ def _asked_arguments(parser: argparse.ArgumentParser) -> None:
     asked.add_argument(
         "--keep",
         metavar="KINDS",
-        help="what comes out unchanged, once each: placeholders, tags, entities, urls, e-mails, paths, code, numbers",
+        help="what comes out unchanged, once each: placeholders, tags, entities, urls, e-mails, paths, code, numbers; "
+        "amounts are numbers that may be written in another way (default: placeholders,urls,e-mails,amounts), and none "
+        "is nothing",
     )
 
 
@@ -113,7 +120,12 @@ def _shown_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _text_arguments(parser: argparse.ArgumentParser) -> None:
     long = parser.add_argument_group("text of any length")
-    long.add_argument("--document", action="store_true", help="lines are paragraphs: each is split into sentences")
+    long.add_argument("--document", action="store_true", help="the input is one text: white space stays as it is")
+    long.add_argument(
+        "--whole-lines",
+        action="store_true",
+        help="each line is one sentence, and nothing of it is kept or checked unless --keep says so",
+    )
     long.add_argument("--tags", action="store_true", help="carry inline tags, <b>…</b>, to where their words went")
     files = parser.add_argument_group("files")
     files.add_argument(
@@ -160,22 +172,21 @@ def _translate(options: argparse.Namespace) -> None:
         raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
     lines = input_lines(options, with_ends=options.document) if not options.file else iter(())
     prefixes = _prefixes(options)
-    terms = _terms(options)
+    terms = _terms(options, usual=not _asks_of_sentences(options))
     # What was typed wrong is told before anything is loaded.
     _controls(options)
     _sampling(options)
     if options.file:
         require_files(options.file)
     translator = load_any(options, options.precision)
+    if not translator.holds_to_terms and options.glossary is None and options.keep is None:
+        terms = None
     if options.file:
         translate_files(translator, options, _how(options), terms)
         return
     if options.tags:
         tell_of_usual_heads(translator)
-    if options.stream:
-        show = _stream(translator, options)
-    else:
-        show = (_document if options.document else _in_order)(translator, terms, options)
+    show = _way(options)(translator, terms, options)
     # Whoever types lines wants to see each translated; a file is quicker in large helpings.
     interactive = options.input is None and sys.stdin.isatty()
     done = 0
@@ -197,13 +208,15 @@ def _translate(options: argparse.Namespace) -> None:
 
 
 AnyTranslator: TypeAlias = "Translator | Relay"
+_MakeTerms: TypeAlias = "Callable[[str], Terms] | None"
+"""What the translation of a sentence has to keep to."""
 
 _Show = Callable[[int, list[str], list[str] | None, TextIO], list[int]]
 """Translates and writes some lines, of which the first has this number less one; gives the numbers of those that the
 length limit cut off."""
 
 
-def _in_order(translator: AnyTranslator, terms: Callable[[str], Terms] | None, options: argparse.Namespace) -> _Show:
+def _in_order(translator: AnyTranslator, terms: _MakeTerms, options: argparse.Namespace) -> _Show:
     how = {"alternatives": (options.n_best or 1) - 1, **_how(options)}
     # What is asked for wrongly is told before the output is touched.
     translator.translate([], **how)
@@ -223,13 +236,37 @@ def _in_order(translator: AnyTranslator, terms: Callable[[str], Terms] | None, o
         output.flush()
         most = translator.longest_sentence
         long = [number for number, text in enumerate(texts, start=done + 1) if translator.measure(text) >= most]
-        _tell_of_lines(long, f"longer than the {most - 1:,} tokens that the model has learned from; --document cuts it")
+        _tell_of_lines(
+            long, f"longer than the {most - 1:,} tokens that the model has learned from; give it a sentence a line"
+        )
         return cut_off
 
     return show
 
 
-def _document(translator: AnyTranslator, terms: Callable[[str], Terms] | None, options: argparse.Namespace) -> _Show:
+def _by_sentences(translator: AnyTranslator, terms: _MakeTerms, options: argparse.Namespace) -> _Show:
+    from qkv.translate import translate_documents
+
+    how = _how(options)
+    translator.translate([], **how)
+    progress = Progress("translating", total=None, unit="sentences")
+
+    def show(done: int, texts: list[str], prefixes: list[str] | None, output: TextIO) -> list[int]:  # noqa: ARG001
+        lines = ["" if says_nothing(text) else text for text in map(normalise, texts)]
+        with progress:
+            found = translate_documents(translator, lines, terms=terms, apart=True, progress=progress.advance, **how)
+        output.writelines(one_line(one.text) + "\n" for one in found)
+        output.flush()
+        return [
+            number
+            for number, one in enumerate(found, start=done + 1)
+            if not all(sentence.complete for sentence in one.translations)
+        ]
+
+    return show
+
+
+def _document(translator: AnyTranslator, terms: _MakeTerms, options: argparse.Namespace) -> _Show:
     from qkv.translate import translate_document
 
     how = _how(options)
@@ -256,6 +293,19 @@ def _document(translator: AnyTranslator, terms: Callable[[str], Terms] | None, o
     return show
 
 
+def _asks_of_sentences(options: argparse.Namespace) -> bool:
+    return any(getattr(options, name) not in (None, False) for name in _OF_SENTENCES)
+
+
+def _way(options: argparse.Namespace) -> Callable[[AnyTranslator, _MakeTerms, argparse.Namespace], _Show]:
+    """How lines become lines."""
+    if options.stream:
+        return _stream
+    if options.document:
+        return _document
+    return _in_order if _asks_of_sentences(options) else _by_sentences
+
+
 def _how(options: argparse.Namespace) -> dict[str, Any]:
     """How translations are looked for."""
     return {
@@ -267,7 +317,7 @@ def _how(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _stream(translator: AnyTranslator, options: argparse.Namespace) -> _Show:
+def _stream(translator: AnyTranslator, _: _MakeTerms, options: argparse.Namespace) -> _Show:
     controls = _controls(options)
 
     def show(done: int, texts: list[str], prefixes: list[str] | None, output: TextIO) -> list[int]:
@@ -354,15 +404,18 @@ def _prefixes(options: argparse.Namespace) -> Callable[[int, int], list[str] | N
     return prefixes
 
 
-def _terms(options: argparse.Namespace) -> Callable[[str], Terms] | None:
-    """What the translation of a line has to keep to; None where nothing is asked for."""
-    if options.glossary is None and options.keep is None:
-        return None
+def _terms(options: argparse.Namespace, *, usual: bool) -> _MakeTerms:
+    """What the translation of a sentence has to keep to, the usual where nobody says; None for nothing."""
     from qkv.text.glossary import Glossary
-    from qkv.translate import terms_of
+    from qkv.translate import COMMONLY_KEPT, terms_of
 
     glossary = Glossary.load(options.glossary) if options.glossary is not None else None
-    terms = partial(terms_of, glossary=glossary, keep=options.keep.split(",") if options.keep is not None else ())
+    kept: Sequence[str] = COMMONLY_KEPT if usual else ()
+    if options.keep is not None:
+        kept = () if options.keep == _NOTHING else options.keep.split(",")
+    if glossary is None and not kept:
+        return None
+    terms = partial(terms_of, glossary=glossary, keep=kept)
     # What is asked for wrongly is told before anything is loaded.
     terms("")
     return terms

@@ -43,6 +43,8 @@ _QUOTING = "とっ"
 
 _LIST_MARK = re.compile(r"[(\[]?(?:\d{1,3}|[^\W\d_]|[ivxlcIVXLC]{1,6})[.)\]]+|[-*•·–—]+")
 _LIST_ITEM = re.compile(r"\(?(?:[^\W\d_][.)]|[ivx]{1,4}\))\s")
+# Before a number, a dash may be its sign.
+_ITEM = re.compile(r"(?:[-–—*•·▪◦‣►●○■□✓→]++(?!\s*+\d)|\(?(?:[^\W\d_]|\d{1,3}|[ivx]{1,4})\))\s++(?=\S)")
 _ACRONYM = re.compile(r"[^\W\d_]{1,2}(?:\.-?[^\W\d_]{1,2})+")
 _ORDINAL = re.compile(r"\d{1,2}|[IVXLC]{2,6}")
 _STARTER = re.compile(r"[^\W\d_]++(?!\.)")
@@ -60,7 +62,7 @@ _MOST_MARKS = 32
 
 @dataclass(frozen=True)
 class Pieces:
-    """A text as sentences and what stood before, between and after them: white space, or nothing."""
+    """A text as sentences and what stood before, between and after them: white space, nothing, or what has no words."""
 
     sentences: tuple[str, ...]
     gaps: tuple[str, ...]
@@ -89,6 +91,24 @@ class Pieces:
             parts = [(sentence, "")] if measure(sentence) <= limit else [*_cut(sentence, limit, measure)]
             sentences += [part for part, _ in parts]
             gaps += [space for _, space in parts[:-1]] + [gap]
+        return Pieces(tuple(sentences), tuple(gaps))
+
+    def in_words(self) -> Pieces:
+        """The same text with sentences of words: the mark of a list before one, and what has no letter, are gaps.
+
+        A whole number is left, which may be said in words.
+        """
+        sentences: list[str] = []
+        gaps = [self.gaps[0]]
+        for sentence, gap in zip(self.sentences, self.gaps[1:], strict=True):
+            if any(map(str.isalpha, sentence)) or sentence.isdecimal():
+                mark = _ITEM.match(sentence)
+                begin = 0 if mark is None else mark.end()
+                gaps[-1] += sentence[:begin]
+                sentences.append(sentence[begin:])
+                gaps.append(gap)
+            else:
+                gaps[-1] += sentence + gap
         return Pieces(tuple(sentences), tuple(gaps))
 
     def gaps_between(self, sentences: Sequence[str]) -> list[str]:

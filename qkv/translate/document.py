@@ -6,8 +6,9 @@ words that their words became.
 
 from __future__ import annotations
 
+import bisect
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -94,7 +95,13 @@ class Parted:
         joined, write = self.pieces.join(texts), _MARKUP[self.markup].write
         sentences = [*zip(self.pieces.spans(self.sentences), self.pieces.spans(texts), strict=True)]
         links = _links(sentences, self.sentences, translations)
-        return put_tags(joined, self.tagged, links, sentences=sentences, write=write)
+        # What stands between sentences, such as the mark of a list, is its own translation.
+        between = [*_between(sentences, self.tagged.plain, joined)]
+        for source, target in between:
+            own = words(joined[slice(*target)])
+            links += [(one.moved(source.start), one.moved(target.start)) for one in own]
+        places = sorted([*sentences, *between])
+        return put_tags(joined, self.tagged, sorted(links), sentences=places, write=write)
 
 
 def part(
@@ -122,7 +129,7 @@ def part(
     if cuts.ends == "nowhere" and any(translator.measure(one) > limit for one in pieces.sentences):
         # The ends of its sentences are the best places to cut a text that is too long to be one.
         pieces = cut("lines")
-    return Parted(pieces.within(limit, translator.measure), tagged, markup)
+    return Parted(pieces.in_words().within(limit, translator.measure), tagged, markup)
 
 
 def translate_document(
@@ -154,23 +161,31 @@ def translate_documents(
     language: str | None = None,
     markup: Markup = "none",
     terms: Callable[[str], Terms] | None = None,
+    apart: bool = False,
     progress: Callable[[int], None] | None = None,
     **how: Any,
 ) -> list[Document]:
-    """The same of several texts, whose sentences are translated together."""
+    """The same of several texts, whose sentences are translated together.
+
+    They are parts of one, which is typeset if any of them is; where they are `apart`, each is as it is.
+    """
     parted = [part(translator, text, language=language, markup=markup) for text in texts]
     sentences = [sentence for one in parted for sentence in one.sentences]
     try:
         translations = iter(
-            (translator.typeset if are_typeset(parted) else translator).translate(
+            (translator.typeset if are_typeset(parted) and not apart else translator).translate(
                 sentences,
                 align=any(one.aligned for one in parted),
                 terms=None if terms is None else [terms(sentence) for sentence in sentences],
+                originals=[one.tagged.plain for one in parted for _ in one.sentences] if apart else None,
                 progress=progress,
                 **how,
             )
         )
     except RuleError as error:
+        if apart:
+            ends = [*itertools.accumulate(len(one.sentences) for one in parted)]
+            raise RuleError(bisect.bisect_right(ends, error.sentence)) from error
         # Nobody but here has counted the sentences.
         begins = sentences[error.sentence][:_QUOTED]
         raise RuleError(error.sentence, f"the sentence that begins {begins!r}") from error
@@ -184,6 +199,23 @@ def translate_documents(
 def are_typeset(parted: Sequence[Parted]) -> bool:
     """Whether texts that belong together are typeset, which they all are if one is."""
     return any(is_typeset(one.tagged.plain) for one in parted)
+
+
+def _between(places: Sequence[tuple[Span, Span]], source: str, target: str) -> Iterator[tuple[Span, Span]]:
+    """What is to be seen between the sentences of a text, and where it is in its translation."""
+    ends = [Span(0, 0), *(Span(one.end, other.end) for one, other in places)]
+    starts = [*(Span(one.start, other.start) for one, other in places), Span(len(source), len(target))]
+    for (source_end, target_end), (source_start, target_start) in zip(ends, starts, strict=True):
+        gap = source[source_end:source_start]
+        if seen := gap.strip():
+            before = len(gap) - len(gap.lstrip())
+            behind = target[target_end:target_start]
+            assert behind.strip() == seen, "what has no words stays as it is"
+            after = len(behind) - len(behind.lstrip())
+            yield (
+                Span(source_end + before, source_end + before + len(seen)),
+                Span(target_end + after, target_end + after + len(seen)),
+            )
 
 
 def _links(

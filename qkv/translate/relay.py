@@ -40,6 +40,11 @@ class Relay:
         return self._first.aligns_as_learned and self._second.aligns_as_learned
 
     @property
+    def holds_to_terms(self) -> bool:
+        """As `Translator.holds_to_terms`."""
+        return self._first.holds_to_terms and self._second.holds_to_terms
+
+    @property
     def longest_sentence(self) -> int:
         """As `Translator.longest_sentence`."""
         return self._first.longest_sentence

@@ -346,6 +346,11 @@ class Translator:
         return len(self.tokenizer.encode(self._wording.read(text)))
 
     @property
+    def holds_to_terms(self) -> bool:
+        """Whether its translations can be held to terms: not where the last word is written first."""
+        return not self._wording.right_to_left
+
+    @property
     def beam(self) -> int:
         """How wide it searches where nobody asks for another width."""
         return self._search.beam

@@ -153,3 +153,29 @@ def test_time_is_linear_whatever_the_text(hostile: str) -> None:
     pieces = split(text, "de").within(200, len)
     assert time.process_time() - started < SECONDS
     assert pieces.join(pieces.sentences) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("- One.\n- Two.\n– Three.", ["One.", "Two.", "Three."]),
+        ("(a) One. (b) Two.", ["One.", "Two."]),
+        ("1) One\niv) Two\n* Three\n• Four", ["One", "Two", "Three", "Four"]),
+        ("- 5 degrees\n1. Mai\na dog\n-x", ["- 5 degrees", "1. Mai", "a dog", "-x"]),
+        ("One.\n\n***\n\n€ 5,00\nTwo.", ["One.", "Two."]),
+        ("12\n1:2\n!!!", ["12"]),
+        ("1:2", []),
+    ],
+)
+def test_what_has_no_words_stands_between_sentences(text: str, sentences: list[str]) -> None:
+    pieces = split(text, "en").in_words()
+    assert [*pieces.sentences] == sentences
+    assert pieces.join(pieces.sentences) == text
+    assert pieces.in_words() == pieces
+
+
+@given(TEXTS, st.sampled_from(LANGUAGES))
+def test_sentences_of_words_lose_nothing(text: str, language: str | None) -> None:
+    pieces = split(text, language).in_words()
+    assert pieces.join(pieces.sentences) == text
+    assert all(one == one.strip() and any(map(str.isalnum, one)) for one in pieces.sentences)

@@ -65,8 +65,8 @@ def test_documents_are_cut_where_the_model_has_not_learned_from_longer_sentences
 def test_the_command_line_tells_of_lines_that_should_be_a_document(command: Command, toy_run: Path) -> None:
     given = b"basa\n" + b"basa kodu " * 40 + b"\n"
     most = load_run(toy_run, "cpu").config.row_width - 1
-    told = command("translate", toy_run, "--beam", 1, given=given).err
-    assert f"line 2: longer than the {most} tokens that the model has learned from; --document" in told
+    told = command("translate", toy_run, "--beam", 1, "--whole-lines", given=given).err
+    assert f"line 2: longer than the {most} tokens that the model has learned from; give it a sentence" in told
     assert "has learned from" not in command("translate", toy_run, "--beam", 1, "--document", given=given).err
 
 
