@@ -70,8 +70,8 @@ def _attempt(url: str, part: Path) -> None:
     there = _size(part)
     known = _read_about(part) if there else {}
     headers = {"User-Agent": f"qkv/{qkv.__version__}", "Accept-Encoding": "identity"}
-    if known.get("validator"):
-        headers |= {"Range": f"bytes={there}-", "If-Range": known["validator"]}
+    if validator := _strong(known.get("validator")):
+        headers |= {"Range": f"bytes={there}-", "If-Range": validator}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_SILENCE) as response:
             goes_on = response.status == http.HTTPStatus.PARTIAL_CONTENT
@@ -102,9 +102,8 @@ def _receive(response: http.client.HTTPResponse, url: str, part: Path, begin: in
     total = begin + int(length) if length is not None and length.isdigit() else None
     validator = response.headers["ETag"] or response.headers["Last-Modified"]
     with explained(part):
-        # A weak validator promises no equal bytes, so nothing could be appended by it.
-        strong = validator if validator and not validator.startswith("W/") else None
-        _about(part).write_text(json.dumps({"validator": strong, "bytes": total}), encoding="utf-8")
+        about = {"validator": _strong(validator), "bytes": total}
+        _about(part).write_text(json.dumps(about), encoding="utf-8")
         if total is not None:
             require_room(part, total - begin)
     name = part.name.removesuffix(".part")
@@ -120,6 +119,14 @@ def _receive(response: http.client.HTTPResponse, url: str, part: Path, begin: in
         raise _Cut(f"{url} broke off after {_size(part):,} of {total:,} bytes")
 
 
+def _strong(validator: object) -> str | None:
+    """What a server knows equal bytes by, as it can be told to it again, where there is such a thing."""
+    # A weak one promises no equal bytes, so nothing could be appended by it.
+    if not isinstance(validator, str) or validator.startswith("W/"):
+        return None
+    return validator if validator.isascii() and validator.isprintable() else None
+
+
 def _opened(part: Path, mode: str) -> Any:
     with explained(part):
         return part.open(mode, buffering=0)
@@ -133,7 +140,7 @@ def _about(part: Path) -> Path:
 def _read_about(part: Path) -> Mapping[str, Any]:
     try:
         about = json.loads(_about(part).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return about if isinstance(about, dict) else {}
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MIRROR = "QKV_MIRROR"
 """The variable that names a mirror where the call does not."""
 _ABOUT = "fetched.json"
+_NOTED = {"bytes": int, "lines": int, "names": str}
+"""What is noted of each file there, beside its sha256, which an older version did not note."""
 
 
 @dataclass(frozen=True)
@@ -157,16 +159,17 @@ class _Written:
         self._place = place
         try:
             rows = json.loads((place / _ABOUT).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            # Without it all is written again, which costs minutes.
+        except (OSError, ValueError, RecursionError):
             rows = {}
-        self._rows: dict[str, Mapping[str, Any]] = rows if isinstance(rows, dict) else {}
+        # What is not noted, or not so that it can be read, is written again, which costs minutes.
+        self._rows: dict[str, Mapping[str, Any]] = {
+            name: row for name, row in (rows.items() if isinstance(rows, dict) else ()) if _is_whole(row)
+        }
 
     def __contains__(self, name: str) -> bool:
         path, row = self._place / name, self._rows.get(name, {})
         if not path.is_file() or path.stat().st_size != row.get("bytes"):
             return False
-        # An older version noted sizes alone.
         return "sha256" not in row or digest(path, "sha256") == row["sha256"]
 
     def write(self, name: str, form: str, member: Member) -> None:
@@ -194,6 +197,10 @@ class _Written:
                 f"{self._place / text.name}: {source['lines']:,} lines of {found.source} and {target['lines']:,} of "
                 f"{found.target} are not those of one another; remove {self._place} and its archives and fetch again"
             )
+
+
+def _is_whole(row: Any) -> bool:
+    return isinstance(row, dict) and all(isinstance(row.get(name), kind) for name, kind in _NOTED.items())
 
 
 def _file_name(text: Text, language: str) -> str:

@@ -80,6 +80,18 @@ def test_a_file_that_was_whole_but_not_renamed_is_taken(mirror: Mirror, path: Pa
     assert path.with_name("other").read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize(
+    "note", ["5", '{"validator": {}}', '{"validator": "a\\nb"}', '{"validator": "ł"}', 100_000 * "["]
+)
+def test_what_was_begun_with_a_damaged_note_is_begun_anew(mirror: Mirror, path: Path, note: str) -> None:
+    path.parent.mkdir()
+    path.with_name("file.part").write_bytes(b"of nobody knows what")
+    path.with_name("file.part.json").write_text(note)
+    assert download(f"{mirror.url}/file", path, pauses=())
+    assert path.read_bytes() == CONTENT
+    assert mirror.asked == [("file", None)]
+
+
 def test_a_server_that_promises_more_than_it_has_is_not_asked_for_ever(mirror: Mirror, path: Path) -> None:
     mirror.faults = [promising(len(CONTENT) + 10)] * 9
     with pytest.raises(DownloadError, match="broke off after 76,800 of 76,810 bytes"):

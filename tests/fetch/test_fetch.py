@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,42 @@ def test_text_of_an_older_version_is_held_to_its_sizes_alone(tmp_path: Path, mir
     before = contents(fetched.directory)
     fetch("multi30k-en-de", tmp_path, mirror="http://127.0.0.1:9")
     assert contents(fetched.directory) == before
+
+
+@pytest.mark.parametrize("row", ["5", "null", "[]", "{}", '{"sha256": 5}'])
+def test_a_checksum_that_cannot_be_read_is_told_and_not_taken_as_none(tmp_path: Path, mirror: Mirror, row: str) -> None:
+    ledger = tmp_path / "downloads" / "checksums.json"
+    ledger.parent.mkdir()
+    ledger.write_text(f'{{"iwslt14-de-en.tgz": {row}}}')
+    with pytest.raises(
+        TextError, match=r"checksums\.json is damaged: .* iwslt14-de-en\.tgz .*; mend that, or remove it"
+    ):
+        fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+    # Where others have published one, nothing is held to what was noted, and it is noted anew.
+    ledger.write_text(f'{{"multi30k-train.en.gz": {row}}}')
+    fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
+    assert len(json.loads(ledger.read_text())["multi30k-train.en.gz"]["sha256"]) == 64
+
+
+def test_checksums_without_an_end_are_told(tmp_path: Path, mirror: Mirror) -> None:
+    (tmp_path / "downloads").mkdir()
+    (tmp_path / "downloads" / "checksums.json").write_text(100_000 * "[")
+    with pytest.raises(TextError, match=r"checksums\.json cannot be read"):
+        fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+
+
+@pytest.mark.parametrize("row", [5, None, [], {}, {"lines": "all"}, {"names": None}, {"bytes": "some"}, {"sha256": 5}])
+def test_text_whose_note_is_damaged_is_written_again(tmp_path: Path, mirror: Mirror, row: Any) -> None:
+    fetched = fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
+    noted = fetched.directory / "text" / "fetched.json"
+    before, rows = noted.read_text(), json.loads(noted.read_text())
+    rows["train.en"] = {**rows["train.en"], **row} if isinstance(row, dict) and row else row
+    noted.write_text(json.dumps(rows))
+    fetch("multi30k-en-de", tmp_path, mirror="http://127.0.0.1:9")
+    assert noted.read_text() == before
+    noted.write_text(100_000 * "[")
+    fetch("multi30k-en-de", tmp_path, mirror="http://127.0.0.1:9")
+    assert noted.read_text() == before
 
 
 def test_the_environment_names_a_mirror_too(tmp_path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
