@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import qkv
 from qkv.errors import DownloadError
@@ -31,8 +31,11 @@ class _Cut(Exception):  # noqa: N818 - one more attempt may do
     """An attempt ended before the file did."""
 
 
-def download(url: str, path: Path, *, pauses: Sequence[float] = PAUSES) -> bool:
-    """Brings a file to `path`, where it appears when all of it is on disk; tells whether it had been begun before."""
+def download(url: str, path: Path, most: int, *, pauses: Sequence[float] = PAUSES) -> bool:
+    """Brings a file to `path`, where it appears when all of it is on disk; tells whether it had been begun before.
+
+    A server that sends more than `most` bytes sends something else, or without end: nothing of it is kept.
+    """
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
@@ -40,7 +43,7 @@ def download(url: str, path: Path, *, pauses: Sequence[float] = PAUSES) -> bool:
     attempt, farthest = -1, _size(part)
     while True:
         try:
-            _attempt(url, part)
+            _attempt(url, part, most)
             break
         except _Cut as cut:
             # Not what this attempt brought: a server that cannot give the end would be asked for ever.
@@ -65,7 +68,7 @@ def forget(path: Path) -> None:
         one.unlink(missing_ok=True)
 
 
-def _attempt(url: str, part: Path) -> None:
+def _attempt(url: str, part: Path, most: int) -> None:
     """Appends what is missing, or begins anew where the server has another file now."""
     there = _size(part)
     known = _read_about(part) if there else {}
@@ -78,7 +81,7 @@ def _attempt(url: str, part: Path) -> None:
             if goes_on and not (response.headers["Content-Range"] or "").startswith(f"bytes {there}-"):
                 part.unlink()
                 raise _Cut(f"{url} answered with another part than was asked for")
-            _receive(response, url, part, there if goes_on else 0)
+            _receive(response, url, part, there if goes_on else 0, most)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
@@ -97,9 +100,11 @@ def _attempt(url: str, part: Path) -> None:
         raise _Cut(f"cannot reach {host}: {getattr(reason, 'strerror', None) or reason or 'no answer'}") from error
 
 
-def _receive(response: http.client.HTTPResponse, url: str, part: Path, begin: int) -> None:
-    length = response.headers["Content-Length"]
-    total = begin + int(length) if length is not None and length.isdigit() else None
+def _receive(response: http.client.HTTPResponse, url: str, part: Path, begin: int, most: int) -> None:
+    length = _length(response.headers["Content-Length"])
+    total = None if length is None else begin + length
+    if total is not None and total > most:
+        _give_up(url, part, most)
     validator = response.headers["ETag"] or response.headers["Last-Modified"]
     with explained(part):
         about = {"validator": _strong(validator), "bytes": total}
@@ -112,11 +117,32 @@ def _receive(response: http.client.HTTPResponse, url: str, part: Path, begin: in
         _opened(part, "ab" if begin else "wb") as file,
     ):
         while block := response.read(_BLOCK):
+            if file.tell() + len(block) > most:
+                _give_up(url, part, most)
             with explained(part, None if total is None else total - begin):
                 file.write(block)
             progress.advance(len(block))
     if total is not None and _size(part) != total:
         raise _Cut(f"{url} broke off after {_size(part):,} of {total:,} bytes")
+
+
+def _give_up(url: str, part: Path, most: int) -> NoReturn:
+    path = part.with_suffix("")
+    for one in (part, _about(part)):
+        one.unlink(missing_ok=True)
+    raise DownloadError(
+        f"{url} sends more than the {most:,} bytes that {path.name} can have, so it is another file or has no end, and "
+        f"what came is removed; {_elsewhere(path)}"
+    )
+
+
+def _length(told: str | None) -> int | None:
+    """How many bytes will come, where a server says so; a number of thousands of digits is none to Python either."""
+    try:
+        length = int(told or "")
+    except ValueError:
+        return None
+    return length if length >= 0 else None
 
 
 def _strong(validator: object) -> str | None:
@@ -147,6 +173,10 @@ def _read_about(part: Path) -> Mapping[str, Any]:
 
 def _size(part: Path) -> int:
     return part.stat().st_size if part.exists() else 0
+
+
+def _elsewhere(path: Path) -> str:
+    return f"name a mirror by --from or QKV_MIRROR, or put the file at {path} yourself"
 
 
 def _remedy(path: Path) -> str:

@@ -127,7 +127,7 @@ def _obtain(
     path, ledger = place / one.name, Ledger(place)
     url = one.url if mirror is None else f"{mirror}/{one.name}"
     found_here = path.is_file()
-    appended = not found_here and download(url, path, pauses=pauses)
+    appended = not found_here and download(url, path, one.most_bytes, pauses=pauses)
     try:
         told = ledger.check(one, path)
     except DownloadError as error:

@@ -16,6 +16,7 @@ import pytest
 from qkv.config import override_all
 from qkv.errors import ConfigError, DownloadError, FullDiskError, TextError
 from qkv.fetch import CORPORA, corpus, fetch
+from qkv.fetch.corpora import Download
 from qkv.prepare import Prepared
 from qkv.text.files import read_lines
 from tests.fetch.mirror import Mirror, lines_of, serving, stand_in
@@ -177,6 +178,18 @@ def test_a_wrong_checksum_is_told_and_the_file_removed(tmp_path: Path, mirror: M
     with pytest.raises(DownloadError, match=r"is not what it should be: its sha256 is .* was published; it is removed"):
         fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
     assert not [*(tmp_path / "downloads").glob("multi30k-train*")]
+
+
+def test_what_is_brought_is_bounded_by_twice_its_size_in_the_table(tmp_path: Path, mirror: Mirror) -> None:
+    small = Download("a.tgz", "http://a/a.tgz", 20_000)
+    assert small.most_bytes == 40_000 + (1 << 20)
+    talks = mirror.directory / "iwslt14-de-en" / "iwslt14-de-en.tgz"
+    (listed,) = corpus("iwslt14-de-en").downloads()
+    with talks.open("ab") as file:
+        file.truncate(listed.most_bytes + 1)
+    with pytest.raises(DownloadError, match=r"sends more than the 41,048,576 bytes that iwslt14-de-en\.tgz can have"):
+        fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+    assert not [*(tmp_path / "downloads").glob("iwslt14*")]
 
 
 def test_what_nobody_has_published_is_held_to_its_first_download(tmp_path: Path, mirror: Mirror) -> None:
