@@ -25,10 +25,25 @@ _SILENCE = 60.0
 _BLOCK = 1 << 18
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 """Answers of a server that may be better next time."""
+_MEANING = {
+    **dict.fromkeys((301, 302, 303, 307, 308), "it leads on without an end, or nowhere"),
+    **dict.fromkeys((401, 403, 407), "it lets in only whom it knows"),
+    **dict.fromkeys((404, 410), "it may have moved"),
+}
+_LONGEST = 200
+"""Characters of somebody else's words that are shown."""
 
 
 class _Cut(Exception):  # noqa: N818 - one more attempt may do
-    """An attempt ended before the file did."""
+    """An attempt ended before the file did; whoever answered is there."""
+
+    advice = "try again later"
+
+
+class _Unreached(_Cut):
+    """Nobody answered, or not to the end."""
+
+    advice = "is there a network? A proxy is taken from https_proxy"
 
 
 def download(url: str, path: Path, most: int, *, pauses: Sequence[float] = PAUSES) -> bool:
@@ -50,7 +65,8 @@ def download(url: str, path: Path, most: int, *, pauses: Sequence[float] = PAUSE
             attempt = 0 if _size(part) > farthest else attempt + 1
             farthest = max(farthest, _size(part))
             if attempt >= len(pauses):
-                raise DownloadError(f"{cut}; {_remedy(path)}") from cut
+                kept = "What was brought stays, and the same command goes on"
+                raise DownloadError(f"{cut}; {cut.advice}. {kept}; or {_elsewhere(path)}") from cut
             tell(f"qkv: {cut}; trying again in {pauses[attempt]:g} s")
             time.sleep(pauses[attempt])
     with explained(path):
@@ -76,7 +92,7 @@ def _attempt(url: str, part: Path, most: int) -> None:
     if validator := _strong(known.get("validator")):
         headers |= {"Range": f"bytes={there}-", "If-Range": validator}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_SILENCE) as response:
+        with _answer(url, headers, part) as response:
             goes_on = response.status == http.HTTPStatus.PARTIAL_CONTENT
             if goes_on and not (response.headers["Content-Range"] or "").startswith(f"bytes {there}-"):
                 part.unlink()
@@ -84,20 +100,39 @@ def _attempt(url: str, part: Path, most: int) -> None:
             _receive(response, url, part, there if goes_on else 0, most)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+        if there and error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             # What is there is all, or more than all, of the file.
-            if there and known.get("bytes") == there:
+            if known.get("bytes") == there:
                 return
             part.unlink()
             raise _Cut(f"{url} has no more than what is here") from error
-        told = f"{url} answers {error.code} {error.reason}"
-        if error.code in _PASSING:
-            raise _Cut(told) from error
-        raise DownloadError(f"{told}: it may have moved; {_remedy(part.with_suffix(''))}") from error
-    except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
+        raise _refusal(url, error.code, part) from error
+    except (urllib.error.URLError, ConnectionError, TimeoutError, ssl.SSLError) as error:
         reason = getattr(error, "reason", None) or error
-        host = urllib.parse.urlsplit(url).netloc
-        raise _Cut(f"cannot reach {host}: {getattr(reason, 'strerror', None) or reason or 'no answer'}") from error
+        told = _visible(getattr(reason, "strerror", None) or reason) or "no answer"
+        raise _Unreached(f"cannot reach {_host(url)}: {told}") from error
+    except http.client.IncompleteRead as error:
+        raise _Cut(f"{url} broke off after {_size(part):,} bytes") from error
+    except http.client.HTTPException as error:
+        raise _Cut(f"{_host(url)} answers, but not by HTTP: {_visible(error)}") from error
+
+
+def _answer(url: str, headers: Mapping[str, str], part: Path) -> Any:
+    try:
+        return urllib.request.urlopen(urllib.request.Request(url, headers={**headers}), timeout=_SILENCE)
+    except (http.client.InvalidURL, ValueError) as error:
+        # Of this address, or of one that it was redirected to.
+        told = f"{url} leads to what is no address: {_visible(error)}"
+        raise DownloadError(f"{told}; {_elsewhere(part.with_suffix(''))}") from error
+
+
+def _refusal(url: str, code: int, part: Path) -> _Cut | DownloadError:
+    """What to say of an answer that is no file: not in the server's own words, which may be anything."""
+    told = f"{url} answers {code} {http.client.responses.get(code, '')}".rstrip()
+    if code in _PASSING:
+        return _Cut(told)
+    told += f": {_MEANING[code]}" if code in _MEANING else ""
+    return DownloadError(f"{told}; {_elsewhere(part.with_suffix(''))}")
 
 
 def _receive(response: http.client.HTTPResponse, url: str, part: Path, begin: int, most: int) -> None:
@@ -179,8 +214,12 @@ def _elsewhere(path: Path) -> str:
     return f"name a mirror by --from or QKV_MIRROR, or put the file at {path} yourself"
 
 
-def _remedy(path: Path) -> str:
-    return (
-        "is there a network? A proxy is taken from https_proxy, a mirror from --from or QKV_MIRROR; what was brought "
-        f"stays, the same command goes on, and a file that you put at {path} yourself is taken too"
-    )
+def _host(url: str) -> str:
+    return urllib.parse.urlsplit(url).netloc
+
+
+def _visible(said: object) -> str:
+    """Words of a server or a library on one line, and not for long; nothing in them can move a terminal's cursor."""
+    words = "".join(one if one.isprintable() else " " for one in str(said)).split()
+    line = " ".join(words)
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

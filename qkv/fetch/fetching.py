@@ -210,6 +210,10 @@ def _file_name(text: Text, language: str) -> str:
 def _mirror(url: str | None) -> str | None:
     if not url:
         return None
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+    try:
+        sound = urllib.parse.urlsplit(url).scheme in ("http", "https")
+    except ValueError:
+        sound = False
+    if not sound:
         raise ConfigError(f"a mirror is named by a URL such as https://example.org/corpora, not {url!r}")
     return url.rstrip("/")

@@ -109,6 +109,26 @@ def without_an_end(handler: Handler, content: bytes) -> None:
             handler.wfile.write(content)
 
 
+def leading_to(place: str) -> Fault:
+    """The file is said to be elsewhere."""
+
+    def fault(handler: Handler, _: bytes) -> None:
+        handler.send_response(302)
+        handler.send_header("Location", place)
+        handler.end_headers()
+
+    return fault
+
+
+def saying(words: bytes) -> Fault:
+    """These bytes are sent and no others, whatever they are."""
+
+    def fault(handler: Handler, _: bytes) -> None:
+        handler.wfile.write(words)
+
+    return fault
+
+
 def status(code: int) -> Fault:
     return lambda handler, _: handler.send_error(code)
 

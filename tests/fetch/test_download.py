@@ -16,7 +16,9 @@ from tests.fetch.mirror import (
     Fault,
     Mirror,
     cut_after,
+    leading_to,
     promising,
+    saying,
     serving,
     status,
     without_a_length,
@@ -26,6 +28,7 @@ from tests.fetch.mirror import (
 CONTENT = bytes(range(256)) * 300
 AT_ONCE = (0.0, 0.0)
 MOST = 100_000
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n20\r\nless"
 
 
 @pytest.fixture
@@ -142,11 +145,62 @@ def test_a_server_that_is_busy_is_asked_again(mirror: Mirror, path: Path, capsys
     ]  # fmt: skip
 
 
-def test_what_is_not_there_is_told_at_once(mirror: Mirror, path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (status(401), "answers 401 Unauthorized: it lets in only whom it knows; "),
+        (status(403), "answers 403 Forbidden: it lets in only whom it knows; "),
+        (status(404), "answers 404 Not Found: it may have moved; "),
+        (status(416), "answers 416 Requested Range Not Satisfiable; "),
+        (status(501), "answers 501 Not Implemented; "),
+        (leading_to("/file"), "answers 302 Found: it leads on without an end, or nowhere; "),
+        (leading_to("file:///etc/hostname"), "answers 302 Found: it leads on without an end, or nowhere; "),
+        (leading_to("http://a..b/file"), "leads to what is no address: "),
+        (leading_to("http://127.0.0.1:many/file"), "leads to what is no address: "),
+        (saying(b"HTTP/1.0 404 \x1b[2Jgone\r\n\r\n"), "answers 404 Not Found: it may have moved; "),
+        (saying(b"HTTP/1.0 499 \x1b[2Jgone\r\n\r\n"), "answers 499; "),
+    ],
+)
+def test_what_a_server_refuses_is_told_at_once_in_one_line(
+    mirror: Mirror, path: Path, fault: Fault, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror.faults = 20 * [fault]
+    with pytest.raises(DownloadError) as raised:
+        download(f"{mirror.url}/file", path, MOST, pauses=AT_ONCE)
+    assert "trying again" not in capsys.readouterr().err
+    said = str(raised.value)
+    assert said.startswith(f"{mirror.url}/file {told}")
+    assert said.endswith(f"; name a mirror by --from or QKV_MIRROR, or put the file at {path} yourself")
+    assert said.isprintable()
+    # Whoever answers is no missing network.
+    assert "network" not in said
+
+
+@pytest.mark.parametrize("words", [b"\x1b[31mSSH-2.0\r\nmore\r\n", b"\xe2\x80\xae" * 9000, b"HTTP/9.\x07\r\n"])
+def test_what_is_no_answer_is_told_in_one_line(
+    mirror: Mirror, path: Path, words: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror.faults = 9 * [saying(words)]
     with pytest.raises(
-        DownloadError, match=r"answers 404 Not Found: it may have moved; .* --from .* put at .*file your"
-    ):
-        download(f"{mirror.url}/nothing", path, MOST, pauses=(1000.0,))
+        DownloadError, match=r"127\.0\.0\.1:\d+ answers, but not by HTTP: .*; try again later"
+    ) as raised:
+        download(f"{mirror.url}/file", path, MOST, pauses=AT_ONCE)
+    told = capsys.readouterr().err.split("\n")[:-1]
+    assert len(told) == len(AT_ONCE)
+    for line in (*told, str(raised.value)):
+        assert line.isprintable()
+        assert len(line) < 700
+        assert "network" not in line
+
+
+@pytest.mark.parametrize("fault", [status(503), cut_after(0), saying(CHUNKED)])
+def test_a_server_that_answers_and_gives_nothing_is_no_missing_network(
+    mirror: Mirror, path: Path, fault: Fault
+) -> None:
+    mirror.faults = 9 * [fault]
+    with pytest.raises(DownloadError, match=r"(503|broke off) .*; try again later. What was brought stays") as raised:
+        download(f"{mirror.url}/file", path, MOST, pauses=())
+    assert "network" not in str(raised.value)
 
 
 def test_without_a_network_it_is_told_what_to_do(path: Path) -> None:

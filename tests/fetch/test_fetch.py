@@ -169,8 +169,9 @@ def test_the_environment_names_a_mirror_too(tmp_path: Path, mirror: Mirror, monk
     monkeypatch.setenv("QKV_MIRROR", f"{mirror.url}/multi30k-en-de/")
     fetch("multi30k-en-de", tmp_path)
     assert len(mirror.asked) == 6
-    with pytest.raises(ConfigError, match="named by a URL"):
-        fetch("multi30k-en-de", tmp_path, mirror="/some/folder")
+    for wrong in ("/some/folder", "http://[of-no-use"):
+        with pytest.raises(ConfigError, match="named by a URL"):
+            fetch("multi30k-en-de", tmp_path, mirror=wrong)
 
 
 def test_a_wrong_checksum_is_told_and_the_file_removed(tmp_path: Path, mirror: Mirror) -> None:
