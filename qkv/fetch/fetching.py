@@ -11,7 +11,8 @@ import hashlib
 import json
 import os
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,8 +94,6 @@ def fetch(
     say: Callable[[str], None] = lambda _: None,
 ) -> Fetched:
     """Downloads a corpus and writes its parallel text; a second call does nothing, and one after a crash goes on."""
-    from qkv.prepare.directory import held
-
     found = corpus(name)
     output = Path(output)
     require_utf8([output])
@@ -103,8 +102,7 @@ def fetch(
     mirror = _mirror(mirror or os.environ.get(MIRROR))
     with explained(fetched.directory):
         place.mkdir(parents=True, exist_ok=True)
-    # Corpora share downloads, and two processes would write to the same file.
-    with held(output / "downloads"):
+    with _alone(output):
         written = _Written(place)
         for one, sides in found.downloads().items():
             missing = [(_file_name(text, language), text, side) for text, side, language in sides]
@@ -118,6 +116,21 @@ def fetch(
         for text in found.texts():
             written.require_parallel(text, found)
     return fetched
+
+
+@contextmanager
+def _alone(output: Path) -> Iterator[None]:
+    """Inside, no other process fetches to the same place: corpora share downloads, and two would write to one file."""
+    from qkv.prepare.directory import held
+
+    with ExitStack() as holding:
+        try:
+            holding.enter_context(held(output / "downloads"))
+        except ConfigError as error:
+            raise ConfigError(
+                f"another process is fetching into {output} right now, and corpora share their downloads; wait for it"
+            ) from error
+        yield
 
 
 def _obtain(

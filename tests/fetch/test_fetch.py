@@ -18,6 +18,7 @@ from qkv.errors import ConfigError, DownloadError, FullDiskError, TextError
 from qkv.fetch import CORPORA, corpus, fetch
 from qkv.fetch.corpora import Download
 from qkv.prepare import Prepared
+from qkv.prepare.directory import held
 from qkv.text.files import read_lines
 from tests.fetch.mirror import Mirror, lines_of, serving, stand_in
 from tests.toy import Command
@@ -98,6 +99,13 @@ def test_corpora_share_their_downloads(tmp_path: Path, mirror: Mirror) -> None:
     assert files == {download.name for download in corpus("wmt14-en-de").downloads()} | {"checksums.json"}
     names = [name for name, _ in mirror.asked]
     assert sorted(names) == sorted(files - {"checksums.json"})
+
+
+def test_a_second_fetch_at_once_is_told_what_the_first_is_doing(tmp_path: Path, mirror: Mirror) -> None:
+    with held(tmp_path / "downloads"), pytest.raises(ConfigError) as raised:
+        fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
+    told = f"another process is fetching into {tmp_path} right now, and corpora share their downloads; wait for it"
+    assert str(raised.value) == told
 
 
 def test_text_that_is_there_needs_its_archives_no_more(tmp_path: Path, mirror: Mirror) -> None:
