@@ -105,8 +105,8 @@ def fetch(
     with _alone(output):
         written = _Written(place)
         for one, sides in found.downloads().items():
-            missing = [(_file_name(text, language), text, side) for text, side, language in sides]
-            missing = [row for row in missing if row[0] not in written]
+            wanted = [(_file_name(text, language), text, side) for text, side, language in sides]
+            missing = [row for row in wanted if not written.reads_as_noted(row[0])]
             if missing:
                 archive, url = _obtain(one, output / "downloads", mirror, pauses, say)
                 _extract(archive, missing, written)
@@ -179,7 +179,8 @@ class _Written:
             name: row for name, row in (rows.items() if isinstance(rows, dict) else ()) if _is_whole(row)
         }
 
-    def __contains__(self, name: str) -> bool:
+    def reads_as_noted(self, name: str) -> bool:
+        """Whether a file is there and has the bytes that were noted, for which all of it is read."""
         path, row = self._place / name, self._rows.get(name, {})
         if not path.is_file() or path.stat().st_size != row.get("bytes"):
             return False

@@ -16,6 +16,7 @@ import pytest
 from qkv.config import override_all
 from qkv.errors import ConfigError, DownloadError, FullDiskError, TextError
 from qkv.fetch import CORPORA, corpus, fetch
+from qkv.fetch.checksums import digest
 from qkv.fetch.corpora import Download
 from qkv.prepare import Prepared
 from qkv.prepare.directory import held
@@ -123,6 +124,21 @@ def test_a_file_that_was_lost_cut_or_changed_is_written_again(tmp_path: Path, mi
     fetched.valid[0].write_bytes(b"?" + before[fetched.valid[0]][1:])
     fetch("multi30k-en-de", tmp_path, mirror="http://127.0.0.1:9")
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_text_that_is_there_is_read_once_to_see_that_it_is_whole(
+    tmp_path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+    read: list[Path] = []
+
+    def counted(path: Path, algorithm: str) -> str:
+        read.append(path)
+        return digest(path, algorithm)
+
+    monkeypatch.setattr("qkv.fetch.fetching.digest", counted)
+    fetch("iwslt14-de-en", tmp_path, mirror="http://127.0.0.1:9")
+    assert sorted(read) == sorted([*fetched.training, *fetched.valid, *fetched.test])
 
 
 def test_text_of_an_older_version_is_held_to_its_sizes_alone(tmp_path: Path, mirror: Mirror) -> None:
