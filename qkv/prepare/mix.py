@@ -309,12 +309,14 @@ def _settled(rows: Sequence[Ingredient], directions: Sequence[Direction], text: 
             yield row
             continue
         wanted = row.directions or directions or (_asked(pair, text),)
-        own = tuple(
-            one for one in wanted if frozenset(one) == frozenset(pair) and (not directions or one in directions)
-        )
+        allowed = tuple(one for one in wanted if not directions or one in directions)
+        own = tuple(one for one in allowed if frozenset(one) == frozenset(pair))
         if not own:
+            # Only what was asked for from outside can allow less than the mix itself does.
+            less = any(frozenset(one) == frozenset(pair) for one in wanted)
+            limit = ", and no others: those of --directions, or of the model that is adapted" if less else ""
             raise ConfigError(
                 f"{row.files[0]} is {pair}, and nothing is to be learned between these languages; "
-                f"the directions are {', '.join(map(str, wanted))}"
+                f"the directions are {', '.join(map(str, allowed or directions))}{limit}"
             )
         yield dataclasses.replace(row, pair=pair, directions=own)
