@@ -16,9 +16,9 @@ from qkv.translate.directions import directions_of
 
 @dataclass(frozen=True)
 class Data:
-    """Prepared data, or where corpora are kept and where they come from."""
+    """The directory of prepared data, or where corpora are kept and where they come from."""
 
-    prepared: Path | None = None
+    directory: Path | None = None
     corpora: str | os.PathLike[str] = "corpora"
     mirror: str | None = None
 
@@ -26,12 +26,12 @@ class Data:
 def obtained(name: str, data: Data, changes: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, list[str]]:
     """The directory of prepared data, and the files of its test set, source and reference in turn."""
     of_text = {setting: value for setting, value in changes.items() if setting not in of_training(changes)}
-    if data.prepared is not None:
+    if data.directory is not None:
         if of_text:
-            raise ConfigError(f"{', '.join(of_text)}: settled when {data.prepared} was prepared; leave it out")
-        prepared = Prepared.open(data.prepared)
-        _require_one_direction(prepared.applied_to(Config()), str(data.prepared))
-        held_out = [str(data.prepared / f"valid.{side}.txt") for side in ("source", "target")]
+            raise ConfigError(f"{', '.join(of_text)}: settled when {data.directory} was prepared; leave it out")
+        prepared = Prepared.open(data.directory)
+        _require_one_direction(prepared.applied_to(Config()), str(data.directory))
+        held_out = [str(data.directory / f"valid.{side}.txt") for side in ("source", "target")]
         return str(prepared.directory), held_out
     config = override_all(corpus(name).config(), of_text)
     _require_one_direction(config, name)
