@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -39,6 +40,12 @@ def obtained(name: str, data: Data, changes: Mapping[str, str], say: Callable[[s
     prepared = fetched.prepare(config)
     say(prepared.summary())
     return str(prepared.directory), [str(path) for path in fetched.test]
+
+
+def on_corpus(name: str, config: Config) -> Config:
+    """The settings, with those of text and data that the corpus has by itself."""
+    theirs = corpus(name).config()
+    return config.with_changes(text=dataclasses.asdict(theirs.text), data=dataclasses.asdict(theirs.data))
 
 
 def _require_one_direction(config: Config, data: str) -> None:
