@@ -263,6 +263,37 @@ def test_the_same_mix_is_used_as_it_is_and_another_one_is_not(corpora: Path) -> 
 
 
 @pytest.mark.parametrize(
+    ("own", "asked", "told"),
+    [
+        # What a model that is adapted has, or --directions says, is less than what the mix asks for.
+        (None, "en-de,de-en", "en-de, de-en, and no others: those of --directions, or of the model that is adapted"),
+        ("en-fr", "en-de,de-en", "en-de, de-en, and no others: those of --directions, or of the model that is adapted"),
+        # What the mix says of this corpus is less than what it says of all.
+        ("en-de", None, "en-de"),
+        ("en-de", "en-de,en-fr", "en-de"),
+        ("en-de,en-it", "en-de,en-fr", "en-de"),
+    ],
+)
+def test_a_corpus_that_nothing_is_learned_from_is_told_with_the_directions_that_are_allowed(
+    corpora: Path, own: str | None, asked: str | None, told: str
+) -> None:
+    row = "" if own is None else f'directions = "{own}"'
+    mix = write_mix(
+        corpora,
+        f"""
+        directions = ["en-de", "de-en", "en-fr", "fr-en"]
+        [[corpus]]
+        files = ["three.en-fr.tsv"]
+        {row}
+        """,
+    )
+    with pytest.raises(ConfigError) as raised:
+        Mix.of([mix], CONFIG.with_changes(text={"directions": asked}).text)
+    nothing = "is en-fr, and nothing is to be learned between these languages"
+    assert str(raised.value) == f"{corpora / 'three.en-fr.tsv'} {nothing}; the directions are {told}"
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("directions = [", "is not TOML"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,13 @@ class Ledger:
 
     def check(self, download: Download, path: Path) -> str:
         """Tells by what a file was checked; a DownloadError where it is another than it should be."""
-        noted = self._rows().get(download.name)
+        rows = self._rows()
         if download.checksum is not None:
             algorithm, _, published = download.checksum.partition(":")
             _require_same(path, algorithm, published, "was published")
             return f"its {algorithm} is the published one"
-        if noted is not None:
-            _require_same(path, "sha256", str(noted["sha256"]), f"was noted in {self._path} the first time")
+        if download.name in rows:
+            _require_same(path, "sha256", self._sha256(rows, download), f"was noted in {self._path} the first time")
             return "its sha256 is that of the first download"
         return "no checksum is published"
 
@@ -48,12 +49,22 @@ class Ledger:
             write_atomically(self._path, (json.dumps(rows, indent=2, sort_keys=True) + "\n").encode())
         return f"its sha256 is noted in {self._path.name}, and holds from here on" if first else None
 
+    def _sha256(self, rows: Mapping[str, Any], download: Download) -> str:
+        row = rows[download.name]
+        if not isinstance(row, dict) or not isinstance(row.get("sha256"), str):
+            # Not taken as missing: then whatever is there now would hold from here on.
+            raise TextError(
+                f"{self._path} is damaged: what it notes of {download.name} is no checksum; mend that, or remove it to "
+                "note anew"
+            )
+        return str(row["sha256"])
+
     def _rows(self) -> dict[str, Any]:
         try:
             rows = json.loads(self._path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise TextError(f"{self._path} cannot be read ({error}); mend it, or remove it to note anew") from error
         if not isinstance(rows, dict):
             raise TextError(f"{self._path} is not a table of checksums; mend it, or remove it to note anew")

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 from qkv.config import Config
 from qkv.errors import UnknownNameError
 
+_SLACK = 1 << 20
+"""Bytes that do no harm, by which a small file may have grown."""
+
 
 class Download(NamedTuple):
     """A file of the web; its name is what it is called here, and on a mirror."""
@@ -23,6 +26,11 @@ class Download(NamedTuple):
     """About, where nobody has published the size."""
     checksum: str | None = None
     """Such as `sha256:…`, as others have published it."""
+
+    @property
+    def most_bytes(self) -> int:
+        """More than it can have, also where its size is not known exactly."""
+        return 2 * self.bytes + _SLACK
 
 
 class Side(NamedTuple):

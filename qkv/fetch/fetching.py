@@ -11,7 +11,8 @@ import hashlib
 import json
 import os
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 MIRROR = "QKV_MIRROR"
 """The variable that names a mirror where the call does not."""
 _ABOUT = "fetched.json"
+_NOTED = {"bytes": int, "lines": int, "names": str}
+"""What is noted of each file there, beside its sha256, which an older version did not note."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,6 @@ def fetch(
     say: Callable[[str], None] = lambda _: None,
 ) -> Fetched:
     """Downloads a corpus and writes its parallel text; a second call does nothing, and one after a crash goes on."""
-    from qkv.prepare.directory import held
-
     found = corpus(name)
     output = Path(output)
     require_utf8([output])
@@ -100,12 +101,11 @@ def fetch(
     mirror = _mirror(mirror or os.environ.get(MIRROR))
     with explained(fetched.directory):
         place.mkdir(parents=True, exist_ok=True)
-    # Corpora share downloads, and two processes would write to the same file.
-    with held(output / "downloads"):
+    with _alone(output):
         written = _Written(place)
         for one, sides in found.downloads().items():
-            missing = [(_file_name(text, language), text, side) for text, side, language in sides]
-            missing = [row for row in missing if row[0] not in written]
+            wanted = [(_file_name(text, language), text, side) for text, side, language in sides]
+            missing = [row for row in wanted if not written.reads_as_noted(row[0])]
             if missing:
                 archive, url = _obtain(one, output / "downloads", mirror, say)
                 _extract(archive, missing, written)
@@ -117,12 +117,27 @@ def fetch(
     return fetched
 
 
+@contextmanager
+def _alone(output: Path) -> Iterator[None]:
+    """Inside, no other process fetches to the same place: corpora share downloads, and two would write to one file."""
+    from qkv.prepare.directory import held
+
+    with ExitStack() as holding:
+        try:
+            holding.enter_context(held(output / "downloads"))
+        except ConfigError as error:
+            raise ConfigError(
+                f"another process is fetching into {output} right now, and corpora share their downloads; wait for it"
+            ) from error
+        yield
+
+
 def _obtain(one: Download, place: Path, mirror: str | None, say: Callable[[str], None]) -> tuple[Path, str | None]:
     """The file, brought here where it is not yet, and checked; and where it came from, None where it was here."""
     path, ledger = place / one.name, Ledger(place)
     url = one.url if mirror is None else f"{mirror}/{one.name}"
     found_here = path.is_file()
-    appended = not found_here and download(url, path)
+    appended = not found_here and download(url, path, one.most_bytes)
     try:
         told = ledger.check(one, path)
     except DownloadError as error:
@@ -154,16 +169,18 @@ class _Written:
         self._place = place
         try:
             rows = json.loads((place / _ABOUT).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            # Without it all is written again, which costs minutes.
+        except (OSError, ValueError, RecursionError):
             rows = {}
-        self._rows: dict[str, Mapping[str, Any]] = rows if isinstance(rows, dict) else {}
+        # What is not noted, or not so that it can be read, is written again, which costs minutes.
+        self._rows: dict[str, Mapping[str, Any]] = {
+            name: row for name, row in (rows.items() if isinstance(rows, dict) else ()) if _is_whole(row)
+        }
 
-    def __contains__(self, name: str) -> bool:
+    def reads_as_noted(self, name: str) -> bool:
+        """Whether a file is there and has the bytes that were noted, for which all of it is read."""
         path, row = self._place / name, self._rows.get(name, {})
         if not path.is_file() or path.stat().st_size != row.get("bytes"):
             return False
-        # An older version noted sizes alone.
         return "sha256" not in row or file_digest(path) == row["sha256"]
 
     def write(self, name: str, form: str, member: Member) -> None:
@@ -193,6 +210,10 @@ class _Written:
             )
 
 
+def _is_whole(row: Any) -> bool:
+    return isinstance(row, dict) and all(isinstance(row.get(name), kind) for name, kind in _NOTED.items())
+
+
 def _file_name(text: Text, language: str) -> str:
     return f"{text.name}.{language}"
 
@@ -200,6 +221,10 @@ def _file_name(text: Text, language: str) -> str:
 def _mirror(url: str | None) -> str | None:
     if not url:
         return None
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+    try:
+        sound = urllib.parse.urlsplit(url).scheme in ("http", "https")
+    except ValueError:
+        sound = False
+    if not sound:
         raise ConfigError(f"a mirror is named by a URL such as https://example.org/corpora, not {url!r}")
     return url.rstrip("/")

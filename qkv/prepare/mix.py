@@ -75,7 +75,7 @@ class Mix:
             raise ConfigError(f"{recipes[0]} says what is to be mixed; name all files there, and give none beside it")
         rows = _read(files[0]) if recipes else [Ingredient(part.files) for part in pair_files(files)]
         directions = asked or tuple(dict.fromkeys(itertools.chain.from_iterable(row.directions for row in rows)))
-        mix = cls(tuple(_settled(_paired(rows, directions, text), directions, text)), text.tagged)
+        mix = cls(tuple(_directed(_paired(rows, directions, text), directions, text)), text.tagged)
         if text.tagged and rows and not mix.directions:
             raise ConfigError(
                 f"which languages {mix.files[0]} has is not known, for a tag; name it like corpus.en-de.tsv, or give "
@@ -296,7 +296,7 @@ def _require_one_order(rows: Iterable[Ingredient]) -> None:
             )
 
 
-def _settled(rows: Sequence[Ingredient], directions: Sequence[Direction], text: TextConfig) -> Iterable[Ingredient]:
+def _directed(rows: Sequence[Ingredient], directions: Sequence[Direction], text: TextConfig) -> Iterable[Ingredient]:
     """Each row with those of the directions that are between its languages."""
     told = [row for row in rows if row.pair is not None]
     if told and len(told) < len(rows) and len({row.pair for row in told}) > 1:
@@ -309,12 +309,14 @@ def _settled(rows: Sequence[Ingredient], directions: Sequence[Direction], text: 
             yield row
             continue
         wanted = row.directions or directions or (_asked(pair, text),)
-        own = tuple(
-            one for one in wanted if frozenset(one) == frozenset(pair) and (not directions or one in directions)
-        )
+        allowed = tuple(one for one in wanted if not directions or one in directions)
+        own = tuple(one for one in allowed if frozenset(one) == frozenset(pair))
         if not own:
+            # Only what was asked for from outside can allow less than the mix itself does.
+            less = any(frozenset(one) == frozenset(pair) for one in wanted)
+            limit = ", and no others: those of --directions, or of the model that is adapted" if less else ""
             raise ConfigError(
                 f"{row.files[0]} is {pair}, and nothing is to be learned between these languages; "
-                f"the directions are {', '.join(map(str, wanted))}"
+                f"the directions are {', '.join(map(str, allowed or directions))}{limit}"
             )
         yield dataclasses.replace(row, pair=pair, directions=own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ from qkv.translate.directions import directions_of
 
 @dataclass(frozen=True)
 class Data:
-    """Prepared data, or where corpora are kept and where they come from."""
+    """The directory of prepared data, or where corpora are kept and where they come from."""
 
-    prepared: Path | None = None
+    directory: Path | None = None
     corpora: str | os.PathLike[str] = "corpora"
     mirror: str | None = None
 
@@ -26,11 +27,11 @@ class Data:
 def obtained(name: str, data: Data, changes: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, list[str]]:
     """The directory of prepared data, and the files of its test set, source and reference in turn."""
     of_text = {setting: value for setting, value in changes.items() if setting not in of_training(changes)}
-    if data.prepared is not None:
+    if data.directory is not None:
         if of_text:
-            raise ConfigError(f"{', '.join(of_text)}: settled when {data.prepared} was prepared; leave it out")
-        prepared = Prepared.open(data.prepared)
-        _require_one_direction(prepared.applied_to(Config()), str(data.prepared))
+            raise ConfigError(f"{', '.join(of_text)}: settled when {data.directory} was prepared; leave it out")
+        prepared = Prepared.open(data.directory)
+        _require_one_direction(prepared.applied_to(Config()), str(data.directory))
         return str(prepared.directory), [str(path) for path in prepared.valid_files]
     config = override_all(corpus(name).config(), of_text)
     _require_one_direction(config, name)
@@ -38,6 +39,12 @@ def obtained(name: str, data: Data, changes: Mapping[str, str], say: Callable[[s
     prepared = fetched.prepare(config)
     say(prepared.summary())
     return str(prepared.directory), [str(path) for path in fetched.test]
+
+
+def on_corpus(name: str, config: Config) -> Config:
+    """The settings, with those of text and data that the corpus has by itself."""
+    theirs = corpus(name).config()
+    return config.with_changes(text=dataclasses.asdict(theirs.text), data=dataclasses.asdict(theirs.data))
 
 
 def _require_one_direction(config: Config, data: str) -> None:

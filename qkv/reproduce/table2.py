@@ -12,11 +12,13 @@ from qkv.config import from_json, override_all, to_json
 from qkv.errors import ConfigError
 from qkv.evaluate.scores import moses_languages, require_packages, require_text, score
 from qkv.evaluate.systems import read_test
+from qkv.fetch import corpus
 from qkv.prepare import Prepared
 from qkv.progress import duration
-from qkv.reproduce.data import Data, obtained, of_training
+from qkv.reproduce.data import Data, obtained, of_training, on_corpus
 from qkv.reproduce.experiments import Experiment, experiment
 from qkv.reproduce.plan import Length, planned
+from qkv.reproduce.provenance import code_of, command, compared, described, elsewhere
 from qkv.reproduce.report import Report, number
 from qkv.reproduce.running import stopped, trained, translated
 from qkv.training.processes import joined
@@ -54,13 +56,19 @@ def reproduce(
         prepared, asked = Prepared.open(Path(directory)), of_training(asked)
         config = override_all(prepared.applied_to(found.config()), asked)
         settled = processes.by_first(lambda: to_json(planned(place, config, length, prepared, asked)))
-        told = trained(from_json(settled), place / "run", prepared, processes, deadline)
+        recipe = on_corpus(found.corpus, found.config())
+        told = trained(from_json(settled), place / "run", prepared, processes, deadline, recipe=recipe)
         # One looks at its clock for all: whoever went on alone would wait for the others in vain.
         if told is None or processes.by_first(lambda: stopped(deadline, _TRANSLATING)):
             return None
         files = [*test] or [Path(one) for one in tests]
         values = processes.by_first(lambda: {**told, **_scores(place, files, config.training.device, prepared)})
-    return _report(name, found, values)
+    asked_for = command(name, data, length, changes or {}, {"test": test}, processes=values["processes"])
+    differences = [*elsewhere(data, found.corpus), *described({name: values["changed"]})]
+    if test or data.directory is not None:
+        own = ", ".join(text.name for text in corpus(found.corpus).test)
+        differences.insert(0, f"tested on {', '.join(values['test'])} instead of {own}")
+    return _report(name, found, {"command": asked_for, "differences": differences, **values})
 
 
 def _require_scorable(test: Sequence[Path]) -> None:
@@ -106,8 +114,10 @@ def _report(name: str, found: Experiment, values: Mapping[str, Any]) -> Report:
         f"{values['steps']:,} steps of {values['tokens_per_batch']:,} target positions in "
         f"{duration(values['seconds'])} on {values['processes']} x {values['device']}; "
         f"{values['parameters'] / 1e6:.1f} million parameters; seed {values['seed']}, one run",
+        compared(f"the recipe of {name}", values["differences"]),
+        f"`{values['command']}`, {code_of([values])}",
         *(f"{scores[metric]['name']}: `{scores[metric]['signature']}`" for metric in order),
     ]
     title = f"{name}: {found.title}"
-    kept = {"experiment": name, "printed": found.printed, **values}
+    kept = {"experiment": name, "recipe": found.recipe, "corpus": found.corpus, "printed": found.printed, **values}
     return Report(title, ("", "here", "the paper"), rows, kept, notes)

@@ -23,9 +23,10 @@ from qkv.prepare import Prepared
 from qkv.progress import duration
 from qkv.recipes import recipe
 from qkv.reproduce.budget import shortened
-from qkv.reproduce.data import Data, obtained, of_training
+from qkv.reproduce.data import Data, obtained, of_training, on_corpus
 from qkv.reproduce.experiments import EXPERIMENTS, TABLE_3, rows
 from qkv.reproduce.plan import Length, planned
+from qkv.reproduce.provenance import code_of, command, compared, described, elsewhere, words_of
 from qkv.reproduce.report import Report, difference, number
 from qkv.reproduce.running import stopped, trained, translated
 from qkv.storage import write_atomically
@@ -33,6 +34,7 @@ from qkv.text.files import read_lines
 from qkv.training.processes import Processes
 from qkv.training.stopping import CAUTION
 
+_CORPUS = EXPERIMENTS["base-en-de"].corpus
 _RESULT = "result.json"
 _FEW = 3000
 """Steps after which base, on one GPU, had not left the plateau on which post-norm layers as deep as it begin."""
@@ -64,7 +66,7 @@ def reproduce_table3(
         if count is not None and count < 1:
             raise ConfigError(f"{what} of {count} cannot be; give 1 or more")
     chosen, length, asked = rows(wanted), length or Length(), dict(changes or {})
-    directory, _ = obtained(EXPERIMENTS["base-en-de"].corpus, data, asked, say)
+    directory, _ = obtained(_CORPUS, data, asked, say)
     prepared = Prepared.open(Path(directory))
     table = _Table(Path(work) / "rows", prepared, length, of_training(asked), sentences, deadline)
     # What is wrong with any row is told before the first is trained.
@@ -79,7 +81,14 @@ def reproduce_table3(
         if not table.do(row, configs[row], say):
             say("stopped between two rows because time is nearly up; the same command goes on")
             break
-    return _report({row: table.result(row) for row in chosen}, table.failed, repeated)
+    given = {"rows": ",".join(wanted) or None, "width": width, "layers": layers, "sentences": sentences}
+    options = {option: words_of(value) for option, value in given.items()}
+    results = {row: table.result(row) for row in chosen}
+    made = {
+        "command": command("table3", data, length, changes or {}, options),
+        "differences": [*elsewhere(data, _CORPUS), *_differences(results)],
+    }
+    return _report(results, table.failed, repeated, made)
 
 
 class _Table:
@@ -106,8 +115,7 @@ class _Table:
 
     def config(self, row: str, width: int | None, layers: int | None) -> Config:
         """The settings of a row, but for its length."""
-        config = scaled(self._prepared.applied_to(recipe(row)), width, layers).with_changes(training=_AT_THE_END)
-        return override_all(config, self._changes)
+        return override_all(scaled(self._prepared.applied_to(_as_printed(row)), width, layers), self._changes)
 
     def do(self, row: str, config: Config, say: Callable[[str], None]) -> bool:
         """Does what is missing of a row; False where there is no time for it."""
@@ -120,7 +128,8 @@ class _Table:
         if told is None:
             say(f"row {row}")
             try:
-                told = trained(settled, directory / "run", self._prepared, Processes(), self._deadline)
+                printed = on_corpus(_CORPUS, _as_printed(row))
+                told = trained(settled, directory / "run", self._prepared, Processes(), self._deadline, recipe=printed)
             except TrainingError as error:
                 self.failed[row] = str(error)
                 say(f"row {row} is left out: {error}")
@@ -150,6 +159,11 @@ class _Table:
         except (OSError, ValueError):
             return None
         return result
+
+
+def _as_printed(row: str) -> Config:
+    """The settings with which the paper trained a row."""
+    return recipe(row).with_changes(training=_AT_THE_END)
 
 
 def scaled(config: Config, width: int | None, layers: int | None) -> Config:
@@ -190,8 +204,18 @@ def _to_the_end(config: Config, steps: int) -> Config:
     return shortened(config, steps).with_changes(training={"save_every": steps, "validate_every": steps})
 
 
+def _differences(results: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+    done = {row: one for row, one in results.items() if one is not None}
+    unknown = [row for row, one in done.items() if "changed" not in one]
+    told = described({row: one["changed"] for row, one in done.items() if row not in unknown})
+    return told + ([f"what an older version did not keep of {', '.join(unknown)}"] if unknown else [])
+
+
 def _report(
-    results: Mapping[str, Mapping[str, Any] | None], failed: Mapping[str, str], repeated: Mapping[str, str]
+    results: Mapping[str, Mapping[str, Any] | None],
+    failed: Mapping[str, str],
+    repeated: Mapping[str, str],
+    made: Mapping[str, Any],
 ) -> Report:
     done = {row: one for row, one in results.items() if one is not None}
     base, printed_base = done.get("base", {}), TABLE_3["base"]
@@ -215,23 +239,25 @@ def _report(
     ours = ("million", "ppl", "± base", "BLEU", "± base")
     columns = ("row", "steps", *ours, *(f"paper's {name}" for name in ours))
     values = {
+        **made,
         "rows": {**done},
         "failed": {**failed},
         "repeated": {**repeated},
         "printed": {row: TABLE_3[row]._asdict() for row in done},
     }
     left = [row for row in results if row not in done and row not in failed]
-    notes = [*_notes(done), *(f"{row} was left out: {why}" for row, why in {**failed, **repeated}.items())]
+    notes = [*_notes(done, made), *(f"{row} was left out: {why}" for row, why in {**failed, **repeated}.items())]
     notes += [f"still to do: {', '.join(left)}"] if left else []
     return Report("Table 3, rows at an equal budget", columns, table, values, notes, [*failed], left)
 
 
-def _notes(done: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _notes(done: Mapping[str, Mapping[str, Any]], made: Mapping[str, Any]) -> list[str]:
     if not done:
         return []
     seconds = [float(one["seconds"]) for one in done.values()]
     some = next(iter(done.values()))
     signatures = {str(one["signature"]) for one in done.values() if "signature" in one}
+    devices = sorted({str(one["device"]) for one in done.values()})
     short = [row for row, one in done.items() if one["steps"] < _FEW]
     plateau = (
         f"{', '.join(short)}: fewer than {_FEW:,} steps, after which layers as deep as the paper's have hardly begun "
@@ -240,10 +266,12 @@ def _notes(done: Mapping[str, Mapping[str, Any]]) -> list[str]:
     scored = f"BLEU of {some['sentences']:,} sentences: `{'`, `'.join(sorted(signatures))}`"
     return [
         f"each row trained for {duration(min(seconds))} to {duration(max(seconds))}, steps of "
-        f"{some['tokens_per_batch']:,} target positions, on one {some['device']}, torch {some['torch']}; seed "
-        f"{some['seed']}, one run a row: differences as small as two seeds make mean nothing",
+        f"{some['tokens_per_batch']:,} target positions, on one {' or '.join(devices)}; seed {some['seed']}, "
+        "one run a row: differences as small as two seeds make mean nothing",
         "perplexity a subword and BLEU are those of the development set; the paper's rows had 100,000 steps (big: "
         "300,000), ours a fraction of that, so what learns fast looks better here than in the end",
+        compared("the recipes of the rows", made["differences"]),
+        f"`{made['command']}`, {code_of(done.values())}",
         *([plateau] if short else []),
         scored if signatures else "no BLEU yet: sacrebleu is not installed; the same command adds it where it is",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -84,6 +85,48 @@ def cut_after(count: int) -> Fault:
 def promising(count: int) -> Fault:
     """All is sent, and more was promised."""
     return lambda handler, content: handler.answer(200, content, tag_of(content), promised=count)
+
+
+def without_a_length(told: str | None = None) -> Fault:
+    """What is sent ends with the connection, and its header does not tell where."""
+
+    def fault(handler: Handler, content: bytes) -> None:
+        handler.send_response(200)
+        if told is not None:
+            handler.send_header("Content-Length", told)
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    return fault
+
+
+def without_an_end(handler: Handler, content: bytes) -> None:
+    """The same is sent again and again, to whoever does not go away."""
+    handler.send_response(200)
+    handler.end_headers()
+    with contextlib.suppress(ConnectionError):
+        for _ in range(10_000):
+            handler.wfile.write(content)
+
+
+def leading_to(place: str) -> Fault:
+    """The file is said to be elsewhere."""
+
+    def fault(handler: Handler, _: bytes) -> None:
+        handler.send_response(302)
+        handler.send_header("Location", place)
+        handler.end_headers()
+
+    return fault
+
+
+def saying(words: bytes) -> Fault:
+    """These bytes are sent and no others, whatever they are."""
+
+    def fault(handler: Handler, _: bytes) -> None:
+        handler.wfile.write(words)
+
+    return fault
 
 
 def status(code: int) -> Fault:

@@ -9,13 +9,17 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from qkv.config import override_all
 from qkv.errors import ConfigError, DownloadError, FullDiskError, TextError
 from qkv.fetch import CORPORA, corpus, fetch
+from qkv.fetch.corpora import Download
 from qkv.prepare import Prepared
+from qkv.prepare.directory import held
+from qkv.storage import file_digest
 from qkv.text.files import read_lines
 from tests.fetch.mirror import Mirror, lines_of, serving, stand_in
 from tests.toy import Command
@@ -98,6 +102,13 @@ def test_corpora_share_their_downloads(tmp_path: Path, mirror: Mirror) -> None:
     assert sorted(names) == sorted(files - {"checksums.json"})
 
 
+def test_a_second_fetch_at_once_is_told_what_the_first_is_doing(tmp_path: Path, mirror: Mirror) -> None:
+    with held(tmp_path / "downloads"), pytest.raises(ConfigError) as raised:
+        fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
+    told = f"another process is fetching into {tmp_path} right now, and corpora share their downloads; wait for it"
+    assert str(raised.value) == told
+
+
 def test_text_that_is_there_needs_its_archives_no_more(tmp_path: Path, mirror: Mirror) -> None:
     fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
     for path in (tmp_path / "downloads").iterdir():
@@ -115,6 +126,21 @@ def test_a_file_that_was_lost_cut_or_changed_is_written_again(tmp_path: Path, mi
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_text_that_is_there_is_read_once_to_see_that_it_is_whole(
+    tmp_path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+    read: list[Path] = []
+
+    def counted(path: Path) -> str:
+        read.append(path)
+        return file_digest(path)
+
+    monkeypatch.setattr("qkv.fetch.fetching.file_digest", counted)
+    fetch("iwslt14-de-en", tmp_path, mirror="http://127.0.0.1:9")
+    assert sorted(read) == sorted([*fetched.training, *fetched.valid, *fetched.test])
+
+
 def test_text_of_an_older_version_is_held_to_its_sizes_alone(tmp_path: Path, mirror: Mirror) -> None:
     fetched = fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
     noted = fetched.directory / "text" / "fetched.json"
@@ -127,12 +153,49 @@ def test_text_of_an_older_version_is_held_to_its_sizes_alone(tmp_path: Path, mir
     assert contents(fetched.directory) == before
 
 
+@pytest.mark.parametrize("row", ["5", "null", "[]", "{}", '{"sha256": 5}'])
+def test_a_checksum_that_cannot_be_read_is_told_and_not_taken_as_none(tmp_path: Path, mirror: Mirror, row: str) -> None:
+    ledger = tmp_path / "downloads" / "checksums.json"
+    ledger.parent.mkdir()
+    ledger.write_text(f'{{"iwslt14-de-en.tgz": {row}}}')
+    with pytest.raises(
+        TextError, match=r"checksums\.json is damaged: .* iwslt14-de-en\.tgz .*; mend that, or remove it"
+    ):
+        fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+    # Where others have published one, nothing is held to what was noted, and it is noted anew.
+    ledger.write_text(f'{{"multi30k-train.en.gz": {row}}}')
+    fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
+    assert len(json.loads(ledger.read_text())["multi30k-train.en.gz"]["sha256"]) == 64
+
+
+def test_checksums_without_an_end_are_told(tmp_path: Path, mirror: Mirror) -> None:
+    (tmp_path / "downloads").mkdir()
+    (tmp_path / "downloads" / "checksums.json").write_text(100_000 * "[")
+    with pytest.raises(TextError, match=r"checksums\.json cannot be read"):
+        fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+
+
+@pytest.mark.parametrize("row", [5, None, [], {}, {"lines": "all"}, {"names": None}, {"bytes": "some"}, {"sha256": 5}])
+def test_text_whose_note_is_damaged_is_written_again(tmp_path: Path, mirror: Mirror, row: Any) -> None:
+    fetched = fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
+    noted = fetched.directory / "text" / "fetched.json"
+    before, rows = noted.read_text(), json.loads(noted.read_text())
+    rows["train.en"] = {**rows["train.en"], **row} if isinstance(row, dict) and row else row
+    noted.write_text(json.dumps(rows))
+    fetch("multi30k-en-de", tmp_path, mirror="http://127.0.0.1:9")
+    assert noted.read_text() == before
+    noted.write_text(100_000 * "[")
+    fetch("multi30k-en-de", tmp_path, mirror="http://127.0.0.1:9")
+    assert noted.read_text() == before
+
+
 def test_the_environment_names_a_mirror_too(tmp_path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QKV_MIRROR", f"{mirror.url}/multi30k-en-de/")
     fetch("multi30k-en-de", tmp_path)
     assert len(mirror.asked) == 6
-    with pytest.raises(ConfigError, match="named by a URL"):
-        fetch("multi30k-en-de", tmp_path, mirror="/some/folder")
+    for wrong in ("/some/folder", "http://[of-no-use"):
+        with pytest.raises(ConfigError, match="named by a URL"):
+            fetch("multi30k-en-de", tmp_path, mirror=wrong)
 
 
 def test_a_wrong_checksum_is_told_and_the_file_removed(tmp_path: Path, mirror: Mirror) -> None:
@@ -140,6 +203,18 @@ def test_a_wrong_checksum_is_told_and_the_file_removed(tmp_path: Path, mirror: M
     with pytest.raises(DownloadError, match=r"is not what it should be: its sha256 is .* was published; it is removed"):
         fetch("multi30k-en-de", tmp_path, mirror=f"{mirror.url}/multi30k-en-de")
     assert not [*(tmp_path / "downloads").glob("multi30k-train*")]
+
+
+def test_what_is_brought_is_bounded_by_twice_its_size_in_the_table(tmp_path: Path, mirror: Mirror) -> None:
+    small = Download("a.tgz", "http://a/a.tgz", 20_000)
+    assert small.most_bytes == 40_000 + (1 << 20)
+    talks = mirror.directory / "iwslt14-de-en" / "iwslt14-de-en.tgz"
+    (listed,) = corpus("iwslt14-de-en").downloads()
+    with talks.open("ab") as file:
+        file.truncate(listed.most_bytes + 1)
+    with pytest.raises(DownloadError, match=r"sends more than the 41,048,576 bytes that iwslt14-de-en\.tgz can have"):
+        fetch("iwslt14-de-en", tmp_path, mirror=f"{mirror.url}/iwslt14-de-en")
+    assert not [*(tmp_path / "downloads").glob("iwslt14*")]
 
 
 def test_what_nobody_has_published_is_held_to_its_first_download(tmp_path: Path, mirror: Mirror) -> None:

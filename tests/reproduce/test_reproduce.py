@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 import qkv
 from qkv.fetch import CORPORA
+from qkv.reproduce.provenance import commit_of
 from tests import toy
 from tests.fetch.mirror import serving, stand_in
 from tests.forked import signalled
@@ -72,6 +74,8 @@ def test_an_experiment_goes_from_its_name_to_its_table(
     assert told == json.loads((tmp_path / "table.json").read_text())
     assert (told["experiment"], told["steps"], told["sentences"]) == ("multi30k-en-de", 8, 60)
     assert told["test"] == ["test_2016_flickr.en", "test_2016_flickr.de"]
+    assert "text.vocabulary=320 instead of 6000" in told["differences"]
+    assert len(told["differences"]) == len(told["changed"])
     assert "|tok:13a|" in told["scores"]["bleu"]["signature"]
     assert "lang:de" in told["scores"]["paper"]["signature"]
     # The second time there is no server, and nothing to do.
@@ -96,6 +100,51 @@ def test_the_papers_number_stands_beside(command: Command, tmp_path: Path, toy_d
     assert results(tmp_path)["scores"] != first
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["training"]["warmup_steps"], config["training"]["final"]) == (1, "checkpoints")
+
+
+def test_a_report_tells_how_its_numbers_came_about(command: Command, tmp_path: Path, toy_data: Path) -> None:
+    pairs = toy.write_tsv(tmp_path / "test.tsv", toy.pairs(5, seed=4))
+    asked = ["--data", str(toy_data), "--test", str(pairs), "--steps", "3", *SMALL]
+    ran = command("reproduce", "base-en-de", *asked, "--work", tmp_path)
+    assert ran.code == 0, ran.err
+    told = results(tmp_path)
+    assert told["command"] == shlex.join(["qkv", "reproduce", "base-en-de", *asked])
+    assert (told["recipe"], told["corpus"]) == ("base", "wmt14-en-de")
+    assert told["changed"]["model.width"] == {"recipe": 512, "here": 16}
+    assert told["changed"]["text.vocabulary"]["recipe"] == 37_000
+    # Also what a number of steps changes by itself.
+    assert told["changed"]["training.warmup_steps"] == {"recipe": 4000, "here": 1}
+    assert told["commit"] == commit_of(Path(qkv.__file__))
+    assert re.fullmatch(r"CPU \(.+\)", told["device"])
+    table = ran.out.decode()
+    differs = re.search(r"^- differs from the recipe of base-en-de: (.*)$", table, re.MULTILINE)
+    assert differs is not None
+    assert differs[1].split(", ") == told["differences"]
+    assert told["differences"][:3] == [
+        "tested on test.tsv instead of newstest2014", f"learned from {toy_data} instead of wmt14-en-de",
+        "model.width=16 instead of 512",
+    ]  # fmt: skip
+    assert len(told["differences"]) == 2 + len(told["changed"])
+    assert f"\n- `{told['command']}`, qkv {qkv.__version__}, torch " in table
+    assert f" on 1 x {told['device']}; " in table
+
+
+def test_a_report_is_of_the_machine_that_trained(command: Command, tmp_path: Path, toy_data: Path) -> None:
+    arguments = ["reproduce", "base-en-de", "--data", toy_data, "--work", tmp_path, *SMALL, "--steps", "3"]
+    ran = command(*arguments)
+    kept = tmp_path / "machine.json"
+    here = json.loads(kept.read_text())
+    there = {"device": "Some GPU", "processes": 4, "torch": "9.9", "qkv": "8.8", "commit": None}
+    assert here.keys() == there.keys()
+    kept.write_text(json.dumps(there))
+    again = command(*arguments).out.decode()
+    assert "on 4 x Some GPU; " in again
+    assert "`, qkv 8.8, torch 9.9\n" in again
+    assert results(tmp_path)["command"].startswith("torchrun --nproc-per-node 4 -m qkv reproduce base-en-de --data ")
+    # Where nobody knows any more, it is as if it had been here.
+    for damage in ("", "5", "{}", json.dumps({**there, "processes": "many"}), 100_000 * "["):
+        kept.write_text(damage)
+        assert command(*arguments).out == ran.out
 
 
 def test_a_budget_of_time_bounds_the_training(command: Command, tmp_path: Path, toy_data: Path) -> None:
@@ -207,6 +256,17 @@ def test_rows_of_table_3_stand_beside_the_papers(command: Command, tmp_path: Pat
     assert table["B-keys32"][3] == f"{ours['B-keys32'] - ours['base']:+.2f}"
     assert told["B-keys16"]["parameters"] < told["B-keys32"]["parameters"] < told["base"]["parameters"]
     assert all(one["sentences"] == 5 and "tok:13a" in one["signature"] for one in told.values())
+    whole = results(tmp_path / "work")
+    asked = ["--data", str(toy_data), "--rows", "base,B", "--width", "32", "--layers", "1", "--sentences", "5"]
+    assert whole["command"] == shlex.join(["qkv", "reproduce", "table3", *asked, "--steps", "4", *ROWS[4:]])
+    assert f"\n- `{whole['command']}`, qkv {qkv.__version__}, torch " in ran.out.decode()
+    assert f"\n- differs from the recipes of the rows: {', '.join(whole['differences'])}\n" in ran.out.decode()
+    assert whole["differences"][:2] == [
+        f"learned from {toy_data} instead of wmt14-en-de", "model.width=32 instead of 512"
+    ]  # fmt: skip
+    assert "model.key_width=1 instead of 16 (B-keys16)" in whole["differences"]
+    assert told["B-keys16"]["changed"]["model.key_width"] == {"recipe": 16, "here": 1}
+    assert not any("average_checkpoints" in one for one in whole["differences"])
     # What is done stays, and is told with what comes later.
     (translations,) = (tmp_path / "work" / "rows" / "base").glob("translations-*.txt")
     before = translations.stat().st_mtime_ns
@@ -274,6 +334,10 @@ def test_translations_wait_for_a_machine_that_can_score_them(
     assert ran.code == 0, ran.err
     assert "no BLEU yet: sacrebleu is not installed" in ran.out.decode()
     assert cells(ran.out.decode())["base"][4] == "–"
+    # An older version did not keep what differs.
+    kept = tmp_path / "rows" / "base" / "result.json"
+    kept.write_text(json.dumps({name: one for name, one in json.loads(kept.read_text()).items() if name != "changed"}))
+    assert "instead of wmt14-en-de, what an older version did not keep of base\n" in command(*arguments).out.decode()
     # Neither weights nor checkpoints have to be brought there.
     shutil.rmtree(tmp_path / "rows" / "base" / "run")
     assert re.fullmatch(r"[\d.]+", cells(command(*arguments).out.decode())["base"][4])
@@ -329,6 +393,7 @@ def test_several_processes_reproduce_together(tmp_path: Path, toy_data: Path) ->
     code, said = forked(*command, "--steps", "3")
     assert code == 0, said
     assert results(tmp_path / "work")["processes"] == 2
+    assert results(tmp_path / "work")["command"].startswith("torchrun --nproc-per-node 2 -m qkv reproduce base-en-de ")
     assert said.count("finished after step 3") == 1
     assert "a budget of time is measured by one process" in forked(*command, "--budget", "5s")[1]
 
