@@ -18,6 +18,9 @@ from qkv.progress import clear, duration, write_line
 from qkv.storage import append_regular, explained, read_regular, sync, write_atomically
 
 _LARGEST_LOG = 1 << 30
+_REDRAW_SECONDS = 0.2
+_PLAIN_SECONDS = 30.0
+"""Silence for longer than that looks as if nothing went on."""
 
 
 class Log:
@@ -131,7 +134,7 @@ class Window:
 
 
 class ProgressLine:
-    """A line that redraws itself on a terminal; elsewhere, a plain line a report."""
+    """A line that redraws itself on a terminal; elsewhere, a plain line a report, and one where reports are rare."""
 
     def __init__(self, steps: int, stream: TextIO | None = None, *, silent: bool = False) -> None:
         self._steps = steps
@@ -140,7 +143,7 @@ class ProgressLine:
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._begun: tuple[float, int] | None = None
-        self._shown = 0.0
+        self._shown = time.monotonic()
 
     def say(self, message: str) -> None:
         """A line that stays."""
@@ -151,10 +154,12 @@ class ProgressLine:
         write_line(self._stream, message, live=False)
 
     def step(self, step: int, values: dict[str, float], *, report: bool) -> None:
-        """Shows where training stands: at every report, and on a terminal as often as an eye can follow."""
+        """Shows where training stands: at every report, on a terminal as often as an eye can follow, and before whoever
+        waits begins to wonder."""
         now = time.monotonic()
         self._begun = self._begun or (now, step)
-        if self._silent or (not report and not (self._live and now - self._shown > 0.2)):
+        patience = _REDRAW_SECONDS if self._live else _PLAIN_SECONDS
+        if self._silent or (not report and now - self._shown <= patience):
             return
         self._shown = now
         began, first = self._begun

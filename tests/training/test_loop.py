@@ -281,6 +281,19 @@ def test_on_a_terminal_progress_is_one_line_that_redraws_itself(monkeypatch: pyt
     assert drawn.endswith("\r\x1b[K")
 
 
+def test_elsewhere_a_line_comes_before_a_report_is_due_where_reports_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, now = io.StringIO(), 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    line = reports.ProgressLine(100_000, told)
+    values = {"loss": 2.5, "learning_rate": 1e-3, "tokens_per_second": 700.0, "epoch": 0.5}
+    for number in range(1, 31):
+        now += 2.4
+        line.step(number, values, report=number == 20)
+    shown = [one.partition(" of ")[0] for one in told.getvalue().splitlines()]
+    assert shown == ["step 13", "step 20"]
+    assert " · 66 h 39 min left · " in told.getvalue().splitlines()[0]
+
+
 def test_tensorboard_gets_what_the_log_gets(tmp_path: Path, toy_data: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
