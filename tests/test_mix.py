@@ -215,6 +215,34 @@ def test_a_report_counts_what_is_learned_and_not_what_was_left_out(
     assert sum(row["examples"] for row in report["corpora"]) == report["training"]["pairs"]
 
 
+def test_a_direction_that_no_corpus_teaches_is_told(corpora: Path) -> None:
+    text = """
+        directions = ["en-de", "de-en", "en-fr", "fr-en"]
+        corpus = [{files = ["one.en-de.tsv"]}, {files = ["three.en-fr.tsv"], directions = ["en-fr"]}]
+        """
+    prepared = prepare([write_mix(corpora, text)], corpora / "out", CONFIG)
+    warning = "the mix names fr-en, but no corpus teaches it; it is left out"
+    assert prepared.report["warnings"] == [warning]
+    assert prepared.summary().endswith(f"\nwarning: {warning}")
+    taught = text.replace("}]", '}, {files = ["four.en-fr.tsv"]}]')
+    write_tsv(corpora / "four.en-fr.tsv", [("a b", "c d"), ("e f", "g h")])
+    assert Mix.of([write_mix(corpora, taught)], CONFIG.text).untaught == ()
+
+
+def test_a_summary_says_how_pairs_are_counted_that_are_learned_more_than_once(corpora: Path) -> None:
+    mix = """
+        directions = ["en-de", "de-en"]
+        corpus = [{files = ["one.en-de.tsv"], repetitions = 2}]
+        """
+    told = prepare([write_mix(corpora, mix)], corpora / "mixed", CONFIG).summary().splitlines()[0]
+    assert told == (
+        "120 pairs read, 0 left out; counted once for each direction and as often as the mix repeats them: "
+        "440 for training, 20 for validation"
+    )
+    told = prepare([corpora / "one.en-de.tsv"], corpora / "plain", CONFIG).summary().splitlines()[0]
+    assert told == "120 pairs read: 110 for training, 10 for validation, 0 left out"
+
+
 def test_what_a_mixed_corpus_was_made_of_can_be_had_back(corpora: Path, tmp_path: Path) -> None:
     mix = write_mix(
         corpora,

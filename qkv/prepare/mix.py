@@ -65,6 +65,8 @@ class Mix:
     rows: tuple[Ingredient, ...]
     tags_one: bool = False
     """Whether a tag says which language is asked for where that is always the same."""
+    untaught: tuple[Direction, ...] = ()
+    """What the mix names and no row of it teaches."""
 
     @classmethod
     def of(cls, files: Sequence[Path], text: TextConfig) -> Mix:
@@ -73,9 +75,12 @@ class Mix:
         recipes = [file for file in files if file.suffix == ".toml"]
         if recipes and len(files) > 1:
             raise ConfigError(f"{recipes[0]} says what is to be mixed; name all files there, and give none beside it")
-        rows = _read(files[0]) if recipes else [Ingredient(part.files) for part in pair_files(files)]
+        rows, named = _read(files[0]) if recipes else ([Ingredient(part.files) for part in pair_files(files)], ())
         directions = asked or tuple(dict.fromkeys(itertools.chain.from_iterable(row.directions for row in rows)))
-        mix = cls(tuple(_directed(_paired(rows, directions, text), directions, text)), text.tagged)
+        rows = _paired(rows, directions, text)
+        taught = {one for row in rows for one in row.directions if row.pair and frozenset(one) == frozenset(row.pair)}
+        untaught = tuple(one for one in named if one not in taught)
+        mix = cls(tuple(_directed(rows, directions, text)), text.tagged, untaught)
         if text.tagged and rows and not mix.directions:
             raise ConfigError(
                 f"which languages {mix.files[0]} has is not known, for a tag; name it like corpus.en-de.tsv, or give "
@@ -184,7 +189,8 @@ def settled(files: Sequence[Path], config: Config) -> Config:
     return Mix.of(files, config.text).applied_to(config)
 
 
-def _read(path: Path) -> list[Ingredient]:
+def _read(path: Path) -> tuple[list[Ingredient], tuple[Direction, ...]]:
+    """The rows of a file, and the directions that it names for all of them."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -198,7 +204,7 @@ def _read(path: Path) -> list[Ingredient]:
         what = f"knows no {unknown[0]!r}" if unknown else "has no [[corpus]]"
         raise ConfigError(f"{path} {what}; a mix has directions, and a [[corpus]] with files for each corpus")
     directions = _directions(content.get("directions", ()), path)
-    return [_row(one, path, directions) for one in content["corpus"]]
+    return [_row(one, path, directions) for one in content["corpus"]], directions
 
 
 _FIELDS: Mapping[str, type | tuple[type, ...]] = {

@@ -114,6 +114,7 @@ class _Preparation:
             mark_duplicates(training, self.place / WORK / "buckets")
         watched = self._clean("test", test, ()) if test else None
         overlaps, warnings = self._overlaps(training, {"validation": validation, "test": watched})
+        warnings += [f"the mix names {one}, but no corpus teaches it; it is left out" for one in self.mix.untaught]
         notes = training.tally.mixed_marks()
         if validation is None:
             note = hold_out(training, self.config.data.held_out, self.config.training.seed)

@@ -170,9 +170,12 @@ def summarise(report: Mapping[str, Any], *, dropped: Path, mended: Path) -> str:
     training, validation = report["training"], report["validation"]
     cuts = report["segmentations"]
     kept = f"{training['pairs'] // cuts:,} for training{f' in {cuts} cuts each' if cuts > 1 else ''}"
+    held_out, left_out = f"{validation['pairs']:,} for validation", f"{sum(_counts(training)):,} left out"
+    counted = _counted(report)
     lines = [
-        f"{training['read']:,} pairs read: {kept}, "
-        f"{validation['pairs']:,} for validation, {sum(_counts(training)):,} left out"
+        f"{training['read']:,} pairs read, {left_out}; counted {counted}: {kept}, {held_out}"
+        if counted
+        else f"{training['read']:,} pairs read: {kept}, {held_out}, {left_out}"
     ]
     # Data of an older version does not tell of its test set.
     parts = {name: report[name] for name in ("training", "validation", "test") if name in report}
@@ -211,6 +214,17 @@ def _columns(place: Place) -> str:
 
 def _line(place: Mapping[str, Any]) -> str:
     return f"{place['line']} (column {place['column']})" if "column" in place else str(place["line"])
+
+
+def _counted(report: Mapping[str, Any]) -> str | None:
+    """How pairs are counted that are learned from more or less often than once."""
+    # Data of an older version does not tell of its corpora.
+    rows = report.get("corpora", [])
+    ways = [
+        (any(len(row["directions"]) > 1 for row in rows), "once for each direction"),
+        (any(row["repetitions"] != 1 for row in rows), "as often as the mix repeats them"),
+    ]
+    return " and ".join(told for there, told in ways if there) or None
 
 
 def _counts(part: Mapping[str, Any]) -> list[int]:
