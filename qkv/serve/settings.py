@@ -16,6 +16,8 @@ from qkv.errors import ConfigError
 
 PREFIX = "QKV_SERVE_"
 """What the names of environment variables begin with."""
+_TYPED = {"from": "source", "to": "target"}
+"""Names that are typed, and the settings that they are of: Python has another use for the first."""
 
 
 def _setting(default: Any, told: str, metavar: str | None = None) -> Any:
@@ -101,10 +103,13 @@ def read_settings(flags: Mapping[str, Any], file: Path | None, environment: Mapp
     names = {one.name: one for one in dataclasses.fields(Settings)}
     given: dict[str, Any] = {}
     if file is not None:
-        given |= {name: _checked(name, value, str(file)) for name, value in _read_toml(file).items()}
+        typed = _read_toml(file)
+        for name, value in {_TYPED.get(name, name): value for name, value in typed.items()}.items():
+            given[name] = _checked(name, value, str(file))
     for variable, text in environment.items():
         if variable.startswith(PREFIX):
-            name = variable[len(PREFIX) :].lower()
+            typed_name = variable[len(PREFIX) :].lower()
+            name = _TYPED.get(typed_name, typed_name)
             given[name] = _checked(name, _parsed(name, text, variable), variable)
     given |= {name: value for name, value in flags.items() if name in names and value is not None}
     return Settings(**given)

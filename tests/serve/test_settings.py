@@ -25,6 +25,15 @@ def test_flags_count_more_than_the_environment_and_that_more_than_the_file(tmp_p
     assert read_settings({}, None, {}) == Settings()
 
 
+def test_languages_are_called_what_the_flags_are_called(tmp_path: Path) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text('from = "en"\nto = "de"\n')
+    assert read_settings({}, file, {}) == Settings(source="en", target="de")
+    assert read_settings({}, file, {"QKV_SERVE_TO": "fr"}) == Settings(source="en", target="fr")
+    file.write_text('source = "en"\ntarget = "de"\n')
+    assert read_settings({}, file, {}) == Settings(source="en", target="de")
+
+
 @pytest.mark.parametrize(
     ("environment", "text", "message"),
     [
