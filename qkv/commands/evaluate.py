@@ -45,7 +45,10 @@ def add_evaluate(commands: Commands[Any]) -> None:
         help="with --tests: directions that the model has not learned are asked of it too, not through English",
     )
     parser.add_argument(
-        "--language", metavar="CODE", help="target language, for the paper's flavour (default: the run's, else English)"
+        "--language",
+        metavar="CODE",
+        help="target language, for the paper's flavour (default: the run's, else that of a name like test.fr, else "
+        "English)",
     )
     parser.add_argument("--domain", metavar="NAME", help="translate as a kind of text that the model can tell apart")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -87,7 +90,10 @@ def _evaluate(options: argparse.Namespace) -> None:
         precision=options.precision,
         domain=options.domain,
     )
-    chosen = options.language or language or "en"
+    chosen = options.language or language or _named_language(options)
+    if chosen is None:
+        tell("qkv: note: the paper's flavour is taken as English; --language fr says otherwise")
+        chosen = "en"
     if chosen not in moses_languages():
         tell(
             f"qkv: note: the paper's flavour is left out: Moses has no rules for the run's language, {chosen!r}; "
@@ -96,6 +102,18 @@ def _evaluate(options: argparse.Namespace) -> None:
         chosen = None
     report = evaluate(systems, references, language=chosen)
     _show(report.values if options.json else report.text)
+
+
+def _named_language(options: argparse.Namespace) -> str | None:
+    """The target language that the name of the references tells: test.en-fr.tsv, or test.fr."""
+    from qkv.evaluate.scores import moses_languages
+    from qkv.text.languages import named_pair
+
+    if options.test is not None:
+        pair = named_pair([options.test])
+        return pair.target if pair else None
+    ending = options.reference.name.removesuffix(".gz").removesuffix(".xz").rpartition(".")[2]
+    return ending if ending in moses_languages() else None
 
 
 def _evaluate_tests(options: argparse.Namespace) -> None:
