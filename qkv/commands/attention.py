@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.commands.arguments import Commands, search_arguments
 from qkv.commands.lines import open_output
-from qkv.commands.models import load_any, model_arguments
+from qkv.commands.models import load_any, place_arguments
 from qkv.errors import ConfigError
 from qkv.progress import tell
 
@@ -35,7 +35,10 @@ def add_attention(commands: Commands[Any]) -> None:
         '  qkv attention "The cat sat on the mat." run/ --json attention.json    what docs/inspecting.md tells of',
     )
     parser.add_argument("sentence", nargs="?", metavar="SENTENCE", help="what is translated (default: an example)")
-    model_arguments(parser)
+    parser.add_argument("directory", nargs="?", type=Path, metavar="RUN", help="a run directory or an exported model")
+    # To say what is wrong with them, and not that they are not known.
+    parser.add_argument("others", nargs="*", type=Path, help=argparse.SUPPRESS)
+    place_arguments(parser)
     parser.add_argument("--compare", metavar="SENTENCE", help="another sentence, to be shown beside it")
     parser.add_argument("--html", type=Path, metavar="FILE", help="where the page goes; - is standard output")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the numbers go; - is standard output")
@@ -46,8 +49,11 @@ def add_attention(commands: Commands[Any]) -> None:
 def _attention(options: argparse.Namespace) -> None:
     if options.html is None and options.json is None:
         raise ConfigError("attention needs --html FILE, or --json FILE, to write to")
-    if options.sentence and not options.directories and Path(options.sentence).is_dir():
-        options.sentence, options.directories = None, [Path(options.sentence)]
+    if options.html == options.json == Path("-"):
+        raise ConfigError("--html and --json cannot both go to standard output; name a file for one of them")
+    options.directories = _named(options)
+    if len(options.directories) > 1:
+        raise ConfigError("an ensemble cannot be looked into; name one model")
     sentences = _sentences(options)
     if not all(sentence.strip() for sentence in sentences):
         raise ConfigError("a sentence is empty; give some words to translate")
@@ -63,6 +69,22 @@ def _attention(options: argparse.Namespace) -> None:
     if options.json is not None:
         _write(options.json, _json(shown) + "\n")
     _tell(sentences, found)
+
+
+def _named(options: argparse.Namespace) -> list[Path]:
+    """The models that are named, the first of them perhaps where a sentence would be."""
+    named = [options.directory, *options.others] if options.directory else []
+    if options.sentence and _is_directory(options.sentence):
+        named, options.sentence = [Path(options.sentence), *named], None
+    return named
+
+
+def _is_directory(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except OSError:
+        # A sentence may be longer than any name.
+        return False
 
 
 def _elsewhere(

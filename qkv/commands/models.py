@@ -28,6 +28,10 @@ def model_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="a run directory or an exported model, or several that work together (default: a model that is here)",
     )
+    place_arguments(parser)
+
+
+def place_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, metavar="DIR", help="where to look for models, instead of QKV_MODELS")
     language_arguments(parser)
 

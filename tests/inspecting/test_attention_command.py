@@ -56,6 +56,10 @@ def test_a_page_has_the_example_in_every_language_of_the_model(command: Command,
         (["", "--json", "-"], "a sentence is empty"),
         (["--from", "de", "--json", "-"], "the example is English; give a sentence in de"),
         ([FIRST, "nowhere", "--json", "-"], "no such run directory: nowhere"),
+        ([FIRST, "one", "two", "--json", "-"], "an ensemble cannot be looked into; name one model"),
+        ([str(SHIPPED), str(SHIPPED), "--json", "-"], "an ensemble cannot be looked into; name one model"),
+        ([FIRST, "--json", "-", "--html", "-"], "--html and --json cannot both go to standard output"),
+        ([300 * "long ", "nowhere", "--json", "-"], "no such run directory: nowhere"),
     ],
 )
 def test_what_is_typed_wrong_is_said_in_a_line(command: Command, typed: list[str], said: str) -> None:
