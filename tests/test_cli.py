@@ -302,6 +302,25 @@ def test_average_and_plot_work_on_runs(command: Command, toy_run: Path, tmp_path
     assert command("plot", run).lines == [str(run / "curves.png")]
 
 
+def test_where_a_run_is_needed_an_exported_model_is_told_from_one(
+    command: Command, exported: Path, tmp_path: Path
+) -> None:
+    output = ["--output", tmp_path / "out"]
+    for typed in (
+        ["watch", exported, "--html", tmp_path / "out"],
+        ["export", exported, *output],
+        ["distill", exported, *output],
+        ["average", exported],
+        ["pack", exported, *output],
+    ):
+        ran = command(*typed)
+        assert (ran.code, ran.out) == (2, b"")
+        assert ran.err == (
+            f"qkv: error: {exported} is an exported model; this needs the run that it was exported from\n"
+        )
+    assert not (tmp_path / "out").exists()
+
+
 # Translating
 
 
@@ -484,6 +503,21 @@ def test_a_file_is_scored_and_perfect_where_it_is_the_reference(command: Command
     assert {round(one["value"], 3) for one in scores.values()} == {100.0}
     assert all(one["signature"] for one in scores.values())
     assert values["comparisons"] == []
+
+
+def test_the_papers_flavour_is_of_the_language_that_a_name_tells_or_is_said_to_be_english(
+    command: Command, scored: dict[str, Path]
+) -> None:
+    named = scored["reference"].with_suffix(".fr")
+    shutil.copy(scored["reference"], named)
+    pairs = scored["test"].with_name("test.en-de.tsv")
+    shutil.copy(scored["test"], pairs)
+    for test, language in ((["--reference", named], "fr"), (["--test", pairs], "de")):
+        ran = command("evaluate", scored["worse"], *test)
+        assert f"|lang:{language}|" in ran.out.decode() and ran.err == ""
+    ran = command("evaluate", scored["worse"], "--reference", scored["reference"])
+    assert "|lang:en|" in ran.out.decode()
+    assert ran.err == "qkv: note: the paper's flavour is taken as English; --language fr says otherwise\n"
 
 
 def test_two_systems_are_compared(command: Command, toy_run: Path, scored: dict[str, Path]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from qkv.commands.arguments import Commands, deadline_of, ended, speaks, time_argument
 from qkv.commands.settings import config_of, corpus_arguments, refuse_with_data
-from qkv.directories import require_run
+from qkv.directories import require_run, was_exported
 from qkv.errors import ConfigError
 from qkv.progress import tell
 
@@ -81,7 +81,8 @@ def _train(options: argparse.Namespace) -> int:
 def _refuse_with_adapt(options: argparse.Namespace) -> None:
     """What a run has settled that is learned on from cannot be asked for again."""
     # What the new run has begun with is kept in it.
-    if options.output is None or not (options.output / "start").is_dir():
+    kept = options.output is not None and (options.output / "start").is_dir()
+    if not kept and not was_exported(options.adapt):
         require_run(options.adapt, "name one that `qkv train` has made, or a model of `qkv export`")
     given = [f"--{name}" for name in ("recipe", "tokenizer") if getattr(options, name) is not None]
     if given:

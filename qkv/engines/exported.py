@@ -31,11 +31,6 @@ def is_exported(path: Path) -> bool:
     return (path / MANIFEST).is_file() and (path / _GRAPH).is_file()
 
 
-def was_exported(path: Path) -> bool:
-    """Whether it holds one, be it damaged: a run has none of these files."""
-    return (path / MANIFEST).is_file() or any(path.glob("*.onnx"))
-
-
 def read_settings(path: Path) -> Config:
     """The settings of what `qkv export` wrote, every file of it verified."""
     files = read_manifest(path)

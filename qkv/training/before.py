@@ -14,8 +14,8 @@ from torch import Tensor
 
 from qkv.checkpoint import SHORTLIST, Saved, final_state, read_state, read_tensors
 from qkv.config import Config, from_json, to_json
-from qkv.directories import TOKENIZER, require_run
-from qkv.engines.exported import read_settings, was_exported
+from qkv.directories import TOKENIZER, require_run, was_exported
+from qkv.engines.exported import read_settings
 from qkv.engines.looks import Looks
 from qkv.engines.shortlist import Shortlist
 from qkv.engines.weights import read_exported

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.config import Config, SearchConfig
-from qkv.directories import require_run
+from qkv.directories import require_run, was_exported
 from qkv.engines.ensemble import Ensemble
-from qkv.engines.exported import load_exported, was_exported
+from qkv.engines.exported import load_exported
 from qkv.engines.looks import Looks
 from qkv.errors import ConfigError
 from qkv.inspecting.opened import Opened
