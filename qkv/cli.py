@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -50,7 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Closed by whoever started this: what would be told is told to nobody.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     begun = time.monotonic()
-    options = build_parser().parse_args(argv)
+    parser = build_parser()
+    if not (sys.argv[1:] if argv is None else argv):
+        parser.print_help(sys.stderr)
+        return ConfigError.exit_code
+    options = parser.parse_args(argv)
     options.begun = begun
     try:
         require_utf8(sys.argv[1:] if argv is None else argv)
@@ -150,11 +155,30 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _suggestion(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that prints its examples as they are written, and says in one line what is wrong."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuses what a command does not know: else the parser of all commands does, and names its own help."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [one for one in unknown if one.startswith("--")]
+            meant = _suggestion(options[0].partition("=")[0], self._option_string_actions) if options else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            self.error(f"there is no command {value!r}{_suggestion(value, action.choices)}")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         sys.exit(_fail(f"{message}; see {self.prog} --help", ConfigError.exit_code))

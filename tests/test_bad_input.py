@@ -57,8 +57,8 @@ def run(toy_run: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "the following arguments are required: COMMAND; see qkv --help"),
-        (["transalte"], "invalid choice"),
+        (["transalte"], "there is no command 'transalte' (did you mean translate?); see qkv --help"),
+        (["translate", "--domian", "docs"], "--domian (did you mean --domain?); see qkv translate --help"),
         (["average"], "the following arguments are required: RUN; see qkv average --help"),
         (["score"], "there are several directions"),
         (["translate", "--model", "nowhere"], "no such directory: nowhere; name a model of `qkv export`"),
@@ -89,7 +89,7 @@ def run(toy_run: Path, tmp_path: Path) -> Path:
         (["train", "a.tsv", "--set", "training.seed=99999999999999999999", "--output", "run"], "training.seed is"),
         (
             ["train", "--data", "data", "--set", "text.vocabulary=9", "--output", "run"],
-            "settled when data was prepared",
+            "data is not prepared data",
         ),
         (["train", "--data", "data", "--to", "fr", "--output", "run"], "--to: settled when data was prepared"),
         (["train", "nowhere.en", "nowhere.fr", "--output", "run"], "no such file: nowhere.en"),

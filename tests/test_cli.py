@@ -73,6 +73,12 @@ def test_help_names_every_command(command: Command) -> None:
         assert command(name, "--help").out.decode().startswith(f"usage: qkv {name} ")
 
 
+def test_without_a_command_the_help_is_printed(command: Command) -> None:
+    ran = command()
+    assert (ran.code, ran.out) == (2, b"")
+    assert ran.err == command("--help").out.decode()
+
+
 def test_the_version_is_told(command: Command) -> None:
     assert command("--version").out.decode() == f"qkv {qkv.__version__}\n"
 
