@@ -624,6 +624,14 @@ def test_what_prepared_data_has_settled_cannot_be_asked_for_again(
     assert f"{option}: settled when {toy_data} was prepared" in ran.err
 
 
+def test_settings_that_prepared_data_has_may_be_said_again(command: Command, toy_data: Path) -> None:
+    asked = ["train", "--data", toy_data, "--recipe", "tiny", "--dry-run"]
+    assert command(*asked, "--set", "text.vocabulary=320", "--set", "data.row_width=32").code == 0
+    ran = command(*asked, "--set", "text.vocabulary=320", "--set", "data.row_width=64")
+    assert (ran.code, ran.out) == (2, b"")
+    assert f"error: data.row_width=64: settled when {toy_data} was prepared" in ran.err
+
+
 def test_a_run_is_scored_by_the_rules_of_its_own_language_unless_told(
     command: Command, toy_run: Path, tmp_path: Path, scored: dict[str, Path]
 ) -> None:

@@ -21,8 +21,22 @@ def corpus_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None
         help="source and target, line by line (plain, .gz or .xz), or pairs in files named *.tsv[.gz|.xz]; or one "
         "*.toml that says which corpora, in which directions and how often",
     )
-    parser.add_argument("--valid", nargs="+", type=Path, default=[], metavar="FILE", help="held-out pairs, likewise")
-    parser.add_argument("--test", nargs="+", type=Path, default=[], metavar="FILE", help="test pairs to watch out for")
+    parser.add_argument(
+        "--valid",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="held-out pairs for validation, in the same forms",
+    )
+    parser.add_argument(
+        "--test",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="test pairs; warns if any are in the training text",
+    )
     parser.add_argument("--tokenizer", type=Path, metavar="MODEL", help="use this vocabulary instead of learning one")
     parser.add_argument("--from", dest="source_language", metavar="CODE", help="the source's language, such as en")
     parser.add_argument("--to", dest="target_language", metavar="CODE", help="the target's language, such as fr")
@@ -42,7 +56,9 @@ def recipe_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
 
 def refuse_with_data(options: argparse.Namespace) -> None:
     """What prepared data has settled cannot be asked for again."""
-    given = [change for change in options.changes if change.startswith(("text.", "data."))]
+    given = [
+        f"{name}={value}" for name, value in changed_settings(options).items() if _unlike(options.data, name, value)
+    ]
     given += [f"--{name}" for name in ("valid", "test", "tokenizer") if getattr(options, name, None)]
     languages = {"from": "source_language", "to": "target_language", "directions": "directions"}
     given += [f"--{word}" for word, name in languages.items() if getattr(options, name, None)]
@@ -50,6 +66,16 @@ def refuse_with_data(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"{', '.join(given)}: settled when {options.data} was prepared; leave it out or prepare again"
         )
+
+
+def _unlike(data: Path, name: str, value: str) -> bool:
+    """Whether a setting of text or data is to be another than it was when these were prepared."""
+    if not name.startswith(("text.", "data.")):
+        return False
+    from qkv.prepare import Prepared
+
+    settled = Prepared.open(data).applied_to(Config())
+    return override_all(settled, {name: value}) != settled
 
 
 def config_of(options: argparse.Namespace) -> Config:
