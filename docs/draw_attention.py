@@ -6,7 +6,7 @@ make demo
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,12 @@ from qkv.layers.attention import recording
 
 
 def main() -> None:
-    run, source = sys.argv[1:]
-    loaded = load_run(Path(run), "cpu")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("sentence", metavar="SENTENCE", help="what is translated")
+    options = parser.parse_args()
+    source = options.sentence
+    loaded = load_run(options.run, "cpu")
     model, tokenizer, translator = loaded.model, loaded.tokenizer, Translator.of(*loaded)
     source_ids = [*tokenizer.encode(source), tokenizer.end]
     target_ids = [tokenizer.begin, *tokenizer.encode(translator.translate([source])[0].text)]
