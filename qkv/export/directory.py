@@ -65,7 +65,9 @@ def export(
     if precision not in PRECISIONS:
         raise ConfigError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")
     if output.exists() and not is_exported(output) and (not output.is_dir() or any(output.iterdir())):
-        raise ConfigError(f"{output} exists and is no exported model; choose another directory or remove it")
+        # A run may be months of work: nobody is to be told to remove one.
+        remedy = "choose another directory" + ("" if (output / CONFIG).is_file() else " or remove it")
+        raise ConfigError(f"{output} exists and is no exported model; {remedy}")
     loaded = read_run(run)
     if plain_marks:
         loaded = loaded._replace(config=loaded.config.with_changes(data={"typography": "plain"}))

@@ -104,6 +104,14 @@ def test_an_export_takes_the_place_of_another_and_of_nothing_else(toy_run: Path,
         export(toy_run, tmp_path / "other", precision="int4")
 
 
+def test_nobody_is_told_to_remove_a_run(toy_run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"is no exported model; choose another directory$"):
+        export(toy_run, toy_run, precision="int8")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"is no exported model; choose another directory or remove it$"):
+        export(toy_run, tmp_path, precision="int8")
+
+
 def test_a_run_remembers_where_the_data_lies_that_it_was_given(
     toy_data: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
