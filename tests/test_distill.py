@@ -318,7 +318,9 @@ def test_wrong_input_is_told(command: Command, toy_run: Path, toy_data: Path, tm
     assert not (new / "translations").exists()
     assert "--output is the teacher itself" in refused(toy_run, "--output", toy_run)
     assert "text.vocabulary=5: settled when" in refused(toy_run, "--set", "text.vocabulary=5", "--output", new)
-    assert "the 3 best of a beam of 2" in refused(toy_run, "--beam", 2, "--n-best-by-bleu", 3, "--output", new)
+    assert "--n-best-by-bleu 3 needs a beam of at least 3, not 2; add --beam 3" in refused(
+        toy_run, "--beam", 2, "--n-best-by-bleu", 3, "--output", new
+    )
     assert "parts of 0 sentences" in refused(toy_run, "--part", 0, "--output", new)
     assert "search.beam is 0" in refused(toy_run, "--beam", 0, "--output", new)
     assert "search.length_penalty is -1" in refused(toy_run, "--length-penalty", -1, "--output", new)

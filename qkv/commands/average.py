@@ -13,7 +13,7 @@ from qkv.directories import require_run
 def add_average(commands: Commands[Any]) -> None:
     parser = commands.add_parser(
         "average",
-        help="make the mean of the last checkpoints a run's weights",
+        help="replace a run's final weights by the mean of its last checkpoints",
         description="Replaces a run's final weights by the mean of its last checkpoints.",
         epilog="example:\n  qkv average run/ --last 5",
     )

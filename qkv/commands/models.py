@@ -88,7 +88,8 @@ def _load(options: argparse.Namespace, precision: Precision) -> Translator | Rel
         catalogue = Catalogue.open(places, device=options.device, precision=precision)
     route = catalogue.route(options.source_language, options.target_language)
     if route.through is not None:
-        tell(f"qkv: note: no model here translates directly from {route.source} into {route.target}: {route}")
+        way = f"{route.source} to {route.target} through {route.through}"
+        tell(f"qkv: note: translating {way}; no model does it directly")
     return catalogue.translator(route.source, route.target, domain=options.domain)
 
 

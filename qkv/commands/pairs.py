@@ -59,6 +59,9 @@ def write_pairs(
         except TextError as error:
             before = "nothing is written" if options.output else f"the {done:,} lines before it are {doing}ed"
             raise TextError(f"{error}; {before}") from error
+    if bad and bad == done:
+        lines_there = "the one line" if bad == 1 else f"none of the {bad:,} lines"
+        raise TextError(f"{lines_there} could {'not ' if bad == 1 else ''}be {doing}ed")
     if bad:
         raise TextError(f"{bad:,} of {done:,} lines are not {doing}ed; all others are")
 

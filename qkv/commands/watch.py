@@ -27,9 +27,13 @@ def add_watch(commands: Commands[Any]) -> None:
     )
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("--sentence", help="whose attention is shown (default: one of the run's samples)")
-    parser.add_argument("--from", dest="source_language", metavar="LANGUAGE", help="of a run of several languages")
-    parser.add_argument("--to", dest="target_language", metavar="LANGUAGE", help="of a run of several languages")
-    parser.add_argument("--port", type=int, default=_PORT, help=f"of 127.0.0.1; 0 is any (default: {_PORT})")
+    parser.add_argument(
+        "--from", dest="source_language", metavar="LANGUAGE", help="source language, of a run of several"
+    )
+    parser.add_argument("--to", dest="target_language", metavar="LANGUAGE", help="target language, of a run of several")
+    parser.add_argument(
+        "--port", type=int, default=_PORT, help=f"port on 127.0.0.1; 0 takes a free one (default: {_PORT})"
+    )
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the page as it is now, and stop")
     parser.set_defaults(run=_watch)
 

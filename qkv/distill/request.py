@@ -36,9 +36,12 @@ class Distilling:
         SearchConfig(beam=self.beam)
         if self.length_penalty is not None:
             SearchConfig(length_penalty=self.length_penalty)
-        if not 1 <= self.n_best_by_bleu <= self.beam:
+        if self.n_best_by_bleu < 1:
+            raise ConfigError(f"the best of {self.n_best_by_bleu} translations cannot be taken; give 1 or more")
+        if self.n_best_by_bleu > self.beam:
             raise ConfigError(
-                f"the {self.n_best_by_bleu} best of a beam of {self.beam} cannot be; give from 1 to {self.beam}"
+                f"--n-best-by-bleu {self.n_best_by_bleu} needs a beam of at least {self.n_best_by_bleu}, not "
+                f"{self.beam}; add --beam {self.n_best_by_bleu}"
             )
 
 

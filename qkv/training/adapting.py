@@ -124,9 +124,12 @@ def require_adaptable(adapt: Path | None, run: RunDirectory | None, config: Conf
     # What is damaged is told before anything is prepared.
     looks_of(before)
     learned = before.config()
-    changed = _changed(dataclasses.asdict(learned.model), config.model)
-    if changed:
-        raise ConfigError(f"{before.path} has learned weights that do not fit {changed}; leave that out")
+    unlike = _unlike(dataclasses.asdict(learned.model), config.model)
+    if unlike:
+        do, them = ("does", "it") if len(unlike) == 1 else ("do", "them")
+        given = ", ".join(f"model.{name}={now}" for name, _, now in unlike)
+        have = ", ".join(str(was) for _, was, _ in unlike)
+        raise ConfigError(f"{given} {do} not fit {before.path}'s weights, which have {have}; leave {them} out")
     _require_text(before, learned.text, config.text)
     if config.data.typography != (typography := learned.data.typography):
         raise ConfigError(
@@ -151,13 +154,14 @@ def tagged_alike(files: Sequence[Path], config: Config, known: Before) -> Config
 
 
 def _require_text(before: Before, learned: TextConfig, now: TextConfig) -> None:
+    if learned.directions is None and now.directions is not None and not now.tagged:
+        raise ConfigError(
+            f"{before.path} translates in one direction only; adapt it with text of that direction (leave out "
+            f"--directions {now.directions})"
+        )
     if (now.directions is None) != (learned.directions is None):
         has, would = ("no", "one") if learned.directions is None else ("a", "none")
-        remedy = "prepare it with --set text.tagged=true"
-        if learned.directions is None:
-            remedy = "a model of one direction is adapted with text of that one"
-        if now.tagged:
-            remedy = "leave text.tagged out"
+        remedy = "leave text.tagged out" if now.tagged else "prepare it with --set text.tagged=true"
         raise ConfigError(
             f"{before.path} reads {has} tag of the target's language before a source, and with the new text there "
             f"would be {would}: {remedy}"
@@ -207,7 +211,8 @@ def start_of(run: RunDirectory, config: Config, prepared: Prepared) -> Saved | N
         saved = read(run.start, weights_only=True)
     except CheckpointError as error:
         raise CheckpointError(f"{error}; {begin_again}") from error
-    changed = _changed(saved.state.get("model", {}), config.model)
+    unlike = _unlike(saved.state.get("model", {}), config.model)
+    changed = ", ".join(f"model.{name} from {was} to {now}" for name, was, now in unlike)
     if saved.state.get("tokenizer") != prepared.tokenizer().fingerprint:
         changed = "another vocabulary"
     if changed:
@@ -225,7 +230,8 @@ def origin(run: RunDirectory) -> dict[str, Any] | None:
     return {"step": state.get("weights_of_step", 0), "data": state.get("data", "")}
 
 
-def _changed(learned: Mapping[str, Any], model: ModelConfig) -> str:
+def _unlike(learned: Mapping[str, Any], model: ModelConfig) -> list[tuple[str, Any, Any]]:
+    """Settings of a model that are not those its weights were learned with: what they are called, were and are."""
     now = dataclasses.asdict(model)
     names = sorted(name for name in now.keys() - _FREE if name in learned and now[name] != learned[name])
-    return ", ".join(f"model.{name} from {learned[name]} to {now[name]}" for name in names)
+    return [(name, learned[name], now[name]) for name in names]

@@ -30,6 +30,11 @@ def chosen(directions: Sequence[Direction], source: str | None, target: str | No
     """The languages that are meant, as the model calls them; what it does not know is taken as it is given."""
     if not directions:
         return source and language(source), target and language(target)
+    if not fitting(directions, source, target):
+        raise ConfigError(
+            f"this model does not translate {_asked_for(source, target)}; there is {_listed(directions)}, and "
+            "qkv.translate.Catalogue goes through English where that is possible"
+        )
     return one_of(directions, source, target)
 
 

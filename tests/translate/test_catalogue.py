@@ -183,7 +183,7 @@ def test_translate_needs_no_run_where_there_are_models(models: Path, command: Co
     assert (ran.code, ran.lines) == (0, ["itok asab"])
     ran = command("translate", "--model", models, "--from", "de", "--to", "fr", given=b"basa koti\n")
     assert (ran.code, len(ran.lines)) == (0, 1)
-    assert "de-fr (through en)" in ran.err
+    assert "translating de to fr through en" in ran.err
     ran = command("translate", "--model", models, "--from", "de", "--to", "it", given=b"basa\n")
     assert (ran.code, "there is de-en, en-de, en-fr" in ran.err) == (2, True)
     ran = command("translate", models / "en-de", "--to", "fr", given=b"basa\n")
@@ -201,7 +201,7 @@ def test_a_model_of_several_directions_goes_through_a_language_of_its_own(tmp_pa
     assert [ran.code for ran in found] == [0, 0], found[0].err
     assert found[0].out == found[1].out
     for ran in found:
-        assert "de-fr (through en)" in ran.err
+        assert "translating de to fr through en" in ran.err
     # What neither way has, both refuse with the same list.
     for named in ([run], ["--model", run]):
         ran = command("translate", *named, "--from", "fr", "--to", "de", given=b"basa\n")

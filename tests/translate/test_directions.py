@@ -65,7 +65,9 @@ def test_a_model_of_several_directions_asks_which_in_words_of_its_surface(run: P
 
 def test_what_a_model_does_not_know_is_told_with_what_it_does(run: Path) -> None:
     translator = Translator.load(run)
-    with pytest.raises(ConfigError, match="no model here translates from fr into en; there is en-de, de-en, en-fr"):
+    with pytest.raises(
+        ConfigError, match=r"does not translate from fr into en; there is en-de, .*Catalogue goes through"
+    ):
         translator.between("fr", "en")
     with pytest.raises(ConfigError, match="no tag for the domain 'docs'"):
         translator.between("en", "de", domain="docs")
