@@ -235,7 +235,6 @@ class TrainingConfig:
         for name in (
             "validation_sentences",
             "weight_decay",
-            "epsilon",
             "rollbacks",
             "ramp_steps",
             "agreement",
@@ -249,10 +248,11 @@ class TrainingConfig:
             raise ConfigError(
                 "training.schedule=free keeps a mean of its own; set training.final to last or checkpoints"
             )
-        if self.learning_rate <= 0:
-            raise ConfigError(f"training.learning_rate is {self.learning_rate}; it must be above 0")
-        if self.rest_rate <= 0:
-            raise ConfigError(f"training.rest_rate is {self.rest_rate}; it must be above 0")
+        # Without an epsilon, what has had no gradient yet would be moved by 0 / 0.
+        for name in ("learning_rate", "rest_rate", "epsilon"):
+            value = getattr(self, name)
+            if value <= 0:
+                raise ConfigError(f"training.{name} is {value}; it must be above 0")
         if self.clip is not None and self.clip <= 0:
             raise ConfigError(f"training.clip is {self.clip}; give a norm above 0, or none")
         if self.tolerated_rise is not None and self.tolerated_rise <= 0:
