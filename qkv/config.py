@@ -188,7 +188,7 @@ class TrainingConfig:
     label_smoothing: float = 0.1
     agreement: float = 0.0
     """By how much it counts that two readings of a sentence, from which dropout leaves out other numbers, agree: the α
-    of R-Drop, 5 in its paper. Above 0, a step takes twice as long."""
+    of R-Drop, 5 in its paper. Above 0, a step with dropout takes twice as long."""
     dropout_after: int = 0
     """The last step without dropout: less early, when there is nothing yet that could be learned by heart."""
     final: Literal["last", "checkpoints", "moving"] = "checkpoints"
