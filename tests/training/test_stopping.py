@@ -23,7 +23,7 @@ from qkv.run import RunDirectory
 from qkv.training import stopping as stopping_module
 from qkv.training import train_prepared
 from qkv.training.loop import _Training
-from qkv.training.stopping import Stopping, in_time
+from qkv.training.stopping import SIGNAL, TIME_IS_UP, Stopping, in_time
 from qkv.training.validation import Validation
 from tests import toy
 from tests.toy import QUICK, Command
@@ -305,6 +305,13 @@ def test_time_for_one_more_step_and_what_comes_after_it_is_left(monkeypatch: pyt
     # Half as much again as the longest of each: 1.5 * (9 + 20 + 100).
     assert stops(43, "save") and not stops(44, "save")
     assert stops(193, "validation", "save") and not stops(195, "validation", "save")
+
+
+def test_a_signal_to_one_process_outweighs_the_clocks_of_all() -> None:
+    stopping = Stopping(time.monotonic(), got_on=True)
+    assert "before its time was up" in stopping.explain(5, 3 * TIME_IS_UP)
+    with pytest.raises(Stopped, match="stopped by a signal to another process after step 5, which is saved"):
+        stopping.explain(5, 3 * TIME_IS_UP + SIGNAL)
 
 
 def test_a_slow_step_long_ago_is_forgotten() -> None:
