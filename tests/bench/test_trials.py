@@ -14,8 +14,9 @@ import pytest
 
 import qkv.layers
 from bench import trials
+from bench.trial_results import drop_half_a_line, results_in, table
 from bench.trial_table import TRIALS, Trial, papers, varied
-from bench.trials import config_of, drop_half_a_line, results_in, steps_within, table
+from bench.trials import config_of, steps_within
 from qkv.errors import ConfigError, Stopped
 from qkv.recipes import recipe
 from qkv.training import train_prepared
