@@ -20,13 +20,21 @@ def told(name: str, work: Callable[[], int | None]) -> int:
         # A signal that is ignored, as under nohup, stays ignored.
         for number in (number for number, handler in before.items() if handler is not signal.SIG_IGN):
             signal.signal(number, _stop)
-        return work() or 0
+        code = work() or 0
+        # What is still held back may have no reader, either.
+        sys.stdout.flush()
+        return code
     except QkvError as error:
         message, code = str(error), error.exit_code
     except KeyboardInterrupt:
         message, code = "stopped", 128 + signal.SIGINT
+    except BrokenPipeError:
+        # Whoever read the output has gone; Python would complain once more while closing it.
+        sys.stdout = None
+        return 128 + signal.SIGPIPE
     except OSError as error:
-        message, code = f"{error.filename}: {error.strerror}", StorageError.exit_code
+        why = error.strerror or str(error)
+        message, code = f"{error.filename}: {why}" if error.filename else why, StorageError.exit_code
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from qkv.config import settings
+from qkv.recipes import recipe
+
 Settings = dict[str, Any]
 
 
@@ -102,5 +105,7 @@ COSTS_NOTHING = {
 
 
 def varied(trial: Trial) -> set[str]:
-    """The settings in which a trial is not as `fast`: what it is about."""
-    return {name for name, value in trial.settings.items() if value != {**COMMON, **FAST}.get(name)}
+    """The settings in which a trial is not as `fast`, be it by leaving them as they are in base: what it is about."""
+    base = {**dict(settings(recipe("base"))), **COMMON}
+    own, fast = {**base, **trial.settings}, {**base, **FAST}
+    return {name for name, value in own.items() if value != fast[name]}

@@ -188,7 +188,7 @@ class TrainingConfig:
     label_smoothing: float = 0.1
     agreement: float = 0.0
     """By how much it counts that two readings of a sentence, from which dropout leaves out other numbers, agree: the α
-    of R-Drop, 5 in its paper. Above 0, a step takes twice as long."""
+    of R-Drop, 5 in its paper. Above 0, a step with dropout takes twice as long."""
     dropout_after: int = 0
     """The last step without dropout: less early, when there is nothing yet that could be learned by heart."""
     final: Literal["last", "checkpoints", "moving"] = "checkpoints"
@@ -235,7 +235,6 @@ class TrainingConfig:
         for name in (
             "validation_sentences",
             "weight_decay",
-            "epsilon",
             "rollbacks",
             "ramp_steps",
             "agreement",
@@ -249,10 +248,11 @@ class TrainingConfig:
             raise ConfigError(
                 "training.schedule=free keeps a mean of its own; set training.final to last or checkpoints"
             )
-        if self.learning_rate <= 0:
-            raise ConfigError(f"training.learning_rate is {self.learning_rate}; it must be above 0")
-        if self.rest_rate <= 0:
-            raise ConfigError(f"training.rest_rate is {self.rest_rate}; it must be above 0")
+        # Without an epsilon, what has had no gradient yet would be moved by 0 / 0.
+        for name in ("learning_rate", "rest_rate", "epsilon"):
+            value = getattr(self, name)
+            if value <= 0:
+                raise ConfigError(f"training.{name} is {value}; it must be above 0")
         if self.clip is not None and self.clip <= 0:
             raise ConfigError(f"training.clip is {self.clip}; give a norm above 0, or none")
         if self.tolerated_rise is not None and self.tolerated_rise <= 0:

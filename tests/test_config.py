@@ -113,7 +113,8 @@ def test_an_override_has_the_type_of_its_setting(name: str, text: str, value: ob
 @pytest.mark.parametrize("name", [name for name, value in SETTINGS.items() if isinstance(value, float)])
 def test_a_whole_number_for_a_float_is_one_however_it_is_given(name: str) -> None:
     section, _, setting = name.partition(".")
-    whole = int(SETTINGS[name])
+    # All but this one may be 0, or are more than 1.
+    whole = 1 if name == "training.epsilon" else int(SETTINGS[name])
     for config in (
         override_all(Config(), {name: str(whole)}),
         from_json(json.dumps({section: {setting: whole}})),
@@ -227,7 +228,8 @@ def test_settings_that_make_sense_only_together_can_be_set_together() -> None:
         ({"training.clip": "0"}, "training.clip is 0; give a norm above 0, or none"),
         ({"training.patience": "0"}, "training.patience is 0; it must be at least 1"),
         ({"training.beta2": "1"}, "training.beta2 is 1; it must be at least 0 and below 1"),
-        ({"training.epsilon": "-1e-9"}, "training.epsilon is -1e-09; it must be at least 0"),
+        ({"training.epsilon": "-1e-9"}, "training.epsilon is -1e-09; it must be above 0"),
+        ({"training.epsilon": "0"}, "training.epsilon is 0; it must be above 0"),
         ({"training.weight_decay": "-0.1"}, "training.weight_decay is -0.1; it must be at least 0"),
         ({"training.seed": "-1"}, "training.seed is -1; it must be at least 0 and below 4294967296"),
         ({"text.vocabulary": "1000000000"}, "text.vocabulary is 1000000000; it must be at most 1000000"),

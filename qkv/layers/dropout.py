@@ -28,7 +28,9 @@ class Dropout(nn.Module):
 def dropout_by_bits(x: Tensor, probability: float) -> Tensor:
     """Sixteen random bits decide on each number, so a draw of 64 bits serves four; exact to 1 / 65536."""
     draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-    keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= round(probability * 2**16) - 2**15
+    # No more than the largest draw, which alone is then kept: the next number would count as the smallest.
+    threshold = min(round(probability * 2**16) - 2**15, 2**15 - 1)
+    keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= threshold
     return torch.where(keep, x * (1 / (1 - probability)), 0.0)
 
 

@@ -126,8 +126,10 @@ def _rehearse(config: Config, prepared: Prepared, batches: Batches) -> None:
 
 
 def _with_rows(config: Config, rows: int) -> Config:
-    """With so many rows in every step: where batches grow, it is the last ones that have to fit."""
-    return config.with_changes(training={"tokens_per_batch": rows * config.row_width, "ramp_steps": 0})
+    """With so many rows in every step: where batches grow or dropout begins late, it is the last that have to fit."""
+    return config.with_changes(
+        training={"tokens_per_batch": rows * config.row_width, "ramp_steps": 0, "dropout_after": 0}
+    )
 
 
 def _out_of_memory(error: BaseException | None) -> bool:

@@ -25,7 +25,8 @@ class Goal(NamedTuple):
 
 def translation_loss(model: EncoderDecoder, batch: PairBatch, goal: Goal) -> Loss:
     """The loss of a batch: every target token is to be told from the source and the tokens before it."""
-    if goal.agreement:
+    # Two readings from which nothing is left out are the same.
+    if goal.agreement and model.inputs.dropout.now:
         return _agreeing_loss(model, batch, goal)
     x_RWD, _ = model.read(batch.target, model.start(batch.source))
     return smoothed_cross_entropy(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
 
 from qkv.errors import NoTimeError, QkvError, Stopped
 from qkv.progress import duration
@@ -22,6 +22,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CAUTION = 1.5
 """What is still to be done may take this many times what it took before: disks and machines are shared."""
 _RECENT_STEPS = 100
+_RING_AGAIN = 0.2
+"""Seconds after which time that is up says so again: where a finalizer ran meanwhile, Python passes over errors."""
 
 
 @contextmanager
@@ -30,18 +32,47 @@ def in_time(deadline: float | None, too_late: QkvError) -> Iterator[None]:
     if deadline is None or threading.current_thread() is not threading.main_thread():
         yield
         return
+    rang = False
 
-    def ring(*_: object) -> NoReturn:
-        raise too_late
+    def ring(*_: object) -> None:
+        nonlocal rang
+        rang = True
+        # What clears up on its way out is left to do so.
+        if not _is_behind(too_late, sys.exception()):
+            raise too_late
 
     before = signal.signal(signal.SIGALRM, ring)
     try:
-        # Nothing is left of a time that has passed; but 0 would mean never.
-        signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 1e-6))
-        yield
+        with _unheard(too_late):
+            # Nothing is left of a time that has passed; but 0 would mean never.
+            signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 1e-6), _RING_AGAIN)
+            yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    if rang:
+        raise too_late
+
+
+def _is_behind(error: BaseException, handled: BaseException | None) -> bool:
+    """Whether this error is being handled, or another that came of it."""
+    return handled is not None and (handled is error or _is_behind(error, handled.__context__))
+
+
+@contextmanager
+def _unheard(error: BaseException) -> Iterator[None]:
+    """Inside, Python does not print that it passed over this error in a finalizer: it will be raised again."""
+    before = sys.unraisablehook
+
+    def told(lost: sys.UnraisableHookArgs) -> None:
+        if lost.exc_value is not error:
+            before(lost)
+
+    sys.unraisablehook = told
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 class Stopping:

@@ -14,9 +14,10 @@ import pytest
 
 import qkv.layers
 from bench import trials
-from bench.trial_table import TRIALS, Trial, papers
-from bench.trials import config_of, drop_half_a_line, results_in, steps_within, table
-from qkv.errors import Stopped
+from bench.trial_results import drop_half_a_line, results_in, table
+from bench.trial_table import TRIALS, Trial, papers, varied
+from bench.trials import config_of, steps_within
+from qkv.errors import ConfigError, Stopped
 from qkv.recipes import recipe
 from qkv.training import train_prepared
 from qkv.training.optimizer import learning_rate
@@ -52,6 +53,15 @@ def test_the_papers_control_has_its_model_and_the_peak_of_its_rate_sooner() -> N
     assert rates.index(max(rates)) == 199
     assert max(rates) == pytest.approx(7e-4)
     assert learning_rate(base.training, 512, 4000) == pytest.approx(7e-4, rel=2e-3)
+
+
+def test_what_a_trial_leaves_out_of_fast_is_what_it_is_about_too() -> None:
+    trial = TRIALS["Muon 6e-3, pre-norm"]
+    with pytest.raises(ConfigError, match=r"--set model\.norm would undo what this trial is about"):
+        config_of(trial, {"model.norm": "rms"})
+    assert config_of(trial, {"model.dropout": "0.3"}).model.dropout == 0.3
+    assert varied(TRIALS["fast"]) == set()
+    assert varied(TRIALS["fast, 9e-3"]) == {"training.learning_rate"}
 
 
 def test_steps_of_smaller_batches_take_their_own_time() -> None:

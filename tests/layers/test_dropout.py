@@ -23,6 +23,11 @@ def test_numbers_are_left_out_as_often_as_asked(probability: float) -> None:
     assert abs(share - probability) < 4 * math.sqrt(probability * (1 - probability) / 400_000)
 
 
+@pytest.mark.parametrize("probability", [1 - 2**-16, 1 - 2**-17, 1 - 2**-20])
+def test_next_to_nothing_is_kept_where_almost_all_is_left_out(probability: float) -> None:
+    assert (dropped(torch.ones(400_000), probability) != 0).sum() < 40
+
+
 @pytest.mark.parametrize("shape", [(3,), (5, 7), (2, 3, 11), (4, 4), (0, 5)])
 def test_what_is_kept_is_scaled_up_and_the_rest_is_zero(shape: tuple[int, ...]) -> None:
     x = torch.randn(shape, generator=torch.Generator().manual_seed(2))

@@ -22,6 +22,12 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNKS", module.CHUNKS._replace(positions=5))
 
 
+def test_every_positions_logits_begin_where_a_gpu_likes_to() -> None:
+    x, weight, _ = inputs()
+    logits = module._logits(x.detach(), weight.detach())
+    assert (logits.shape, logits.stride(0) % 128) == ((POSITIONS, VOCABULARY), 0)
+
+
 def inputs(*, ignored: int = 8) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(POSITIONS, WIDTH, generator=generator)

@@ -10,17 +10,25 @@ import pytest
 import torch
 
 from qkv.config import Config
+from qkv.data.batch import Packed
 from qkv.errors import ConfigError
 from qkv.layers.loss import Loss
-from qkv.training import train_prepared
+from qkv.models.encoder_decoder import EncoderDecoder, State
+from qkv.prepare import Prepared
+from qkv.training import fitting, train_prepared
 from qkv.training.footprint import Footprint
+from qkv.training.learner import Learner
 from qkv.training.objective import Goal, translation_loss
+from qkv.training.speed import steps_a_second
 from tests import toy
 from tests.toy import QUICK
 from tests.training.crashing import interrupted
 from tests.training.steps import batch, stepping, with_dropout
 
 BOTH = QUICK.with_changes(model={"dropout": 0.3}, training={"agreement": 4.0, "dropout_after": 4, "steps": 8})
+
+NEXT_TO_NONE = 1e-30
+"""A dropout that leaves out nothing, but is there."""
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +44,8 @@ def loss_of(agreement: float, dropout: float) -> Loss:
 
 
 def test_two_readings_cost_what_they_differ_by() -> None:
-    """Without dropout nothing; with it, in proportion to the weight, beside a loss that stays what it was."""
-    torch.testing.assert_close(loss_of(5.0, dropout=0.0), loss_of(0.0, dropout=0.0))
+    """Where nothing is left out, nothing; else in proportion to the weight, beside a loss that stays what it was."""
+    torch.testing.assert_close(loss_of(5.0, dropout=NEXT_TO_NONE), loss_of(0.0, dropout=0.0))
     losses = {weight: loss_of(weight, dropout=0.3) for weight in (1e-9, 2.0, 6.0)}
     assert len({loss.surprise.item() for loss in losses.values()}) == 1
     assert {int(loss.tokens) for loss in losses.values()} == {batch(1).target_tokens}
@@ -56,13 +64,44 @@ def test_a_row_read_twice_stands_in_two_rows_that_follow_one_another() -> None:
 
 
 def test_in_four_parts_two_readings_are_the_same_step() -> None:
-    """Before dropout begins, which would draw other numbers."""
+    """Where nothing is left out: dropout would draw other numbers."""
     whole, parts = (
-        stepping(model=with_dropout(0.3), agreement=3.0, dropout_after=1, accumulate=parts).take(batch(1), 1)
+        stepping(model=with_dropout(NEXT_TO_NONE), agreement=3.0, accumulate=parts).take(batch(1), 1)
         for parts in (1, 4)
     )
     assert whole.total == pytest.approx(parts.total, rel=1e-5)
     assert whole.gradient_norm == pytest.approx(parts.gradient_norm, rel=1e-4)
+
+
+def test_before_dropout_begins_what_would_be_the_same_twice_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, start = [], EncoderDecoder.start
+
+    def counted(model: EncoderDecoder, source: Packed) -> State:
+        read.append(source.ids_RW.size(0))
+        return start(model, source)
+
+    monkeypatch.setattr(EncoderDecoder, "start", counted)
+    ours = stepping(model=with_dropout(0.3), agreement=3.0, dropout_after=2)
+    plain = stepping(model=with_dropout(0.0))
+    for number in (1, 2):
+        assert ours.take(batch(number), number) == plain.take(batch(number), number)
+    assert read == [4] * 4
+    ours.take(batch(3), 3)
+    assert read[4:] == [8]
+
+
+def test_steps_are_tried_out_and_timed_with_dropout(toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may take twice the memory and the time of those before it begins."""
+    seen, begin = [], Learner.begin
+
+    def noted(config: Config, *given: Any) -> Learner:
+        seen.append(config.training.dropout_after)
+        return begin(config, *given)
+
+    monkeypatch.setattr(Learner, "begin", noted)
+    steps_a_second(BOTH, Prepared.open(toy_data), 0.01)
+    assert seen == [0]
+    assert fitting._with_rows(BOTH, 3).training.dropout_after == 0
 
 
 def test_dropout_begins_after_its_step_and_not_before() -> None:

@@ -62,6 +62,11 @@ def test_in_parts_more_fits_and_all_parts_are_equal(toy_data: Path, monkeypatch:
     assert rows_of(AUTO.with_changes(training={"accumulate": 3}), toy_data) == 3 * whole
 
 
+def test_where_batches_grow_the_last_ones_fit(toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_memory(monkeypatch, 8_500_000)
+    assert rows_of(AUTO.with_changes(training={"ramp_steps": 50}), toy_data) == rows_of(AUTO, toy_data)
+
+
 def test_what_cannot_fit_is_told_with_what_would(toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_memory(monkeypatch, 1_000_000)
     with pytest.raises(ConfigError, match=r"than the 600\.0 kB that can be counted .* about ([\d.]+) MB would") as told:

@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +26,8 @@ from qkv.errors import ConfigError, MissingExtraError, TrainingError
 from qkv.models.build import assemble
 from qkv.prepare import Prepared
 from qkv.run import RunDirectory
-from qkv.training import objective, reports, step, train, train_prepared
+from qkv.training import loop, objective, reports, step, train, train_prepared
+from qkv.training.checkpoints import Checkpoints
 from qkv.training.validation import Validation
 from tests import toy
 from tests.toy import QUICK
@@ -562,3 +564,41 @@ def test_training_takes_names_and_says_what_was_prepared(tmp_path: Path) -> None
     train([str(corpus)], str(tmp_path / "run"), config, valid=[str(valid)], say=said.append)
     assert "100 pairs read" in said[0]
     assert (tmp_path / "run" / "final" / "weights.safetensors").is_file()
+
+
+def test_what_is_done_beside_training_is_not_its_time(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = 0.0
+    monkeypatch.setattr(
+        loop, "time", SimpleNamespace(monotonic=time.monotonic, perf_counter=lambda: time.perf_counter() + late)
+    )
+
+    def slow(sound: Callable[..., Any]) -> Callable[..., Any]:
+        def work(*given: Any, **options: Any) -> Any:
+            nonlocal late
+            late += 1000
+            return sound(*given, **options)
+
+        return work
+
+    monkeypatch.setattr(Validation, "run", slow(Validation.run))
+    monkeypatch.setattr(Checkpoints, "save", slow(Checkpoints.save))
+    train_prepared(toy_data, tmp_path / "run", QUICK)
+    # At the least, two validations and the saving after each of three steps.
+    assert late >= 5000
+    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert max(line["seconds"] for line in lines if line["kind"] in {"train", "validation"}) < 1000
+
+
+def test_several_processes_are_to_have_time_for_what_comes_two_steps_later() -> None:
+    """All of them learn that one is to stop when a step is over that was begun before."""
+
+    def still_to_do(step: int, count: int) -> tuple[str, ...]:
+        training = SimpleNamespace(config=QUICK, step=step, processes=SimpleNamespace(count=count))
+        return loop._Training._still_to_do(training)  # type: ignore[arg-type]
+
+    assert still_to_do(4, 1) == ("step", "save")
+    assert still_to_do(5, 1) == ("step", "validation", "save")
+    assert still_to_do(4, 2) == ("step", "step", "validation", "save")
+    assert still_to_do(10, 2) == ("step", "step", "validation", "save", "save")

@@ -14,10 +14,11 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from qkv.config import Config, TrainingConfig
 from qkv.errors import ConfigError
 from qkv.models.build import build
-from qkv.training import processes
+from qkv.training import processes, replicated
 from qkv.training.objective import Goal
 from qkv.training.parallel import require_rows, trained
 from qkv.training.processes import Processes, joined
+from qkv.training.replicated import Replicated
 from qkv.training.step import Alone, Step
 from tests.models.families import FAMILIES, VOCABULARY
 from tests.training.steps import batch, stepping
@@ -97,3 +98,22 @@ def test_every_process_draws_random_numbers_of_its_own_at_every_step() -> None:
             if rank == 0:
                 assert seeds[-1] == 1_000_003 + number
     assert len({*seeds}) == len(seeds) == 12
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_parts_of_a_step_add_up_in_several_processes_as_in_one(
+    precision: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library's share in it left out, which is to take the mean over processes."""
+    monkeypatch.setattr(replicated, "DistributedDataParallel", lambda objective: objective)
+    some, sums = batch(1), []
+    for kind in (Alone, Replicated):
+        ours = stepping(precision=precision)
+        gradients = kind(ours.model, ours.weights, Goal(0.1), Processes())
+        # Whatever there was before.
+        for seed in (2, 1):
+            for number, part in enumerate(batch(seed).split(3)):
+                gradients.learn(part, torch.tensor(float(some.target_tokens)), first=number == 0)
+        sums.append(ours.weights.gradients())
+    for one, other in zip(*sums, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)

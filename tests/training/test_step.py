@@ -119,6 +119,33 @@ def test_a_step_that_is_not_finite_changes_nothing(
     assert all(one.isfinite().all() for one in changed.values())
 
 
+def test_a_loss_that_is_not_finite_is_enough_though_its_gradient_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, sound = stepping(), objective.translation_loss
+    before = ours.remembered()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            module, "translation_loss", lambda *given: (loss := sound(*given))._replace(total=loss.total + math.inf)
+        )
+        outcome = ours.take(batch(1), 1)
+    assert math.isfinite(outcome.gradient_norm)
+    assert not outcome.finite
+    assert all(torch.equal(one, before[f"exact/{name}"]) for name, one in ours.weights.exact.items())
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon"])
+def test_half_the_learning_rate_is_half_of_every_weights_move(optimizer: str) -> None:
+    """Also of what has a rate of its own."""
+    moves = []
+    for factor in (1.0, 0.5):
+        ours = stepping(optimizer=optimizer, rest_rate=0.3)
+        before = ours.remembered()
+        ours.step.begin(batch(1), 1, rate_factor=factor)()
+        moves.append({name: one.detach() - before[f"exact/{name}"] for name, one in ours.weights.exact.items()})
+    for name, whole in moves[0].items():
+        close(moves[1][name], whole / 2, rtol=1e-4, atol=1e-6, msg=name)
+    assert moves[0]["inputs.weight_VD"].abs().max() > 1e-3
+
+
 def test_a_first_step_that_is_not_finite_changes_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, fresh = stepping(clip=1.0), stepping(clip=1.0)
     with monkeypatch.context() as patch:

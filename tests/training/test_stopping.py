@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,12 +18,12 @@ import pytest
 
 from qkv.checkpoint import read_state, step_of
 from qkv.cli import main
-from qkv.errors import NoTimeError, Stopped
+from qkv.errors import NoTimeError, QkvError, Stopped
 from qkv.run import RunDirectory
 from qkv.training import stopping as stopping_module
 from qkv.training import train_prepared
 from qkv.training.loop import _Training
-from qkv.training.stopping import Stopping
+from qkv.training.stopping import SIGNAL, TIME_IS_UP, Stopping, in_time
 from qkv.training.validation import Validation
 from tests import toy
 from tests.toy import QUICK, Command
@@ -236,6 +237,43 @@ def test_time_that_is_up_while_text_is_prepared_ends_that(tmp_path: Path, comman
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
+class Forgotten:
+    """What a weak reference can be to."""
+
+
+def waits(seconds: float) -> None:
+    """In Python, which is where an alarm is heard."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+@pytest.mark.parametrize("after", [0.0, 5.0])
+def test_time_that_is_up_while_something_is_finalized_is_not_lost(after: float) -> None:
+    """Python passes over errors there; whether there is more to do then or not, the work ends."""
+    begun, too_late = time.monotonic(), QkvError("too late")
+    with pytest.raises(QkvError) as told, in_time(begun + 0.05, too_late):
+        one = Forgotten()
+        reference = weakref.ref(one, lambda _: waits(0.1))
+        del one
+        assert reference() is None
+        waits(after)
+    assert told.value is too_late
+    assert time.monotonic() - begun < 4
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_what_is_cleared_up_when_time_is_up_is_not_interrupted() -> None:
+    cleared = False
+    with pytest.raises(QkvError, match="too late"), in_time(time.monotonic() + 0.05, QkvError("too late")):
+        try:
+            waits(5.0)
+        finally:
+            waits(3 * stopping_module._RING_AGAIN)
+            cleared = True
+    assert cleared
+
+
 def test_no_time_at_all_is_told(tmp_path: Path, toy_data: Path) -> None:
     """As an error: whoever gave the same command again and again would wait for ever."""
     with pytest.raises(
@@ -267,6 +305,13 @@ def test_time_for_one_more_step_and_what_comes_after_it_is_left(monkeypatch: pyt
     # Half as much again as the longest of each: 1.5 * (9 + 20 + 100).
     assert stops(43, "save") and not stops(44, "save")
     assert stops(193, "validation", "save") and not stops(195, "validation", "save")
+
+
+def test_a_signal_to_one_process_outweighs_the_clocks_of_all() -> None:
+    stopping = Stopping(time.monotonic(), got_on=True)
+    assert "before its time was up" in stopping.explain(5, 3 * TIME_IS_UP)
+    with pytest.raises(Stopped, match="stopped by a signal to another process after step 5, which is saved"):
+        stopping.explain(5, 3 * TIME_IS_UP + SIGNAL)
 
 
 def test_a_slow_step_long_ago_is_forgotten() -> None:

@@ -60,3 +60,13 @@ def test_the_gradient_is_cut_off_in_place_where_nothing_came_through(
     summed = cut_off(gradient, hidden)
     assert torch.equal(gradient, expected)
     agree([summed], [expected.float().sum(0)])
+
+
+def test_the_sum_of_a_gradient_is_taken_in_float32(device: torch.device) -> None:
+    """In bfloat16, 256 and 1 are 256: within a program, and over programs."""
+    from qkv.layers.gpu import feed_forward
+
+    gradient = torch.zeros(2 * feed_forward._ROWS, HIDDEN, device=device, dtype=torch.bfloat16)
+    gradient[0], gradient[feed_forward._AT_ONCE], gradient[feed_forward._ROWS] = 256, 1, -256
+    summed = feed_forward.cut_off(gradient, torch.ones_like(gradient))
+    assert torch.equal(summed, torch.ones_like(summed))

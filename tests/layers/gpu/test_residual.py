@@ -150,6 +150,23 @@ def test_dropout_falls_on_what_the_sub_layer_says(device: torch.device) -> None:
     check_dropout(drop, shape, device)
 
 
+def test_what_is_dropped_depends_on_all_of_a_seed(device: torch.device) -> None:
+    """It has 64 bits, of which 32 at a time are mixed with a place."""
+    from qkv.layers.gpu import residual
+
+    y = torch.ones(4, 32, 48, device=device)
+    gain, shift = torch.ones(2, 48, device=device)
+
+    def left_out(low: int, high: int) -> Tensor:
+        seed = torch.tensor((high << 32) + low, device=device)
+        total: Tensor = residual._AddAndNorm.apply(torch.zeros_like(y), y, gain, shift, seed, 1e-5, 0.5)[0]  # type: ignore[no-untyped-call]
+        return total == 0
+
+    drawn = left_out(5, 7)
+    for other in (left_out(6, 7), left_out(5, 8)):
+        assert (drawn != other).float().mean().item() > 0.3
+
+
 @every_norm
 @both_orders
 def test_with_dropout_both_are_those_of_what_was_kept(device: torch.device, norm: str, order: str) -> None:

@@ -52,6 +52,22 @@ def test_it_is_the_norm_and_then_the_turn(
     agree(ours, results(outputs, [exact_x, *part.parameters()]), factor=2)
 
 
+def test_the_gradient_of_the_gain_is_summed_in_float32(device: torch.device) -> None:
+    """In bfloat16, 256 and 1 are 256: over the heads of a program, and over programs."""
+    from qkv.layers.gpu.turn import normed_and_turned
+
+    width = 16
+    norm = nn.RMSNorm(width, eps=1e-30).to(device, torch.bfloat16)
+    # Its own norm.
+    sign = torch.ones(width, device=device)
+    sign[::2] = -1
+    x = sign.bfloat16().expand(2, 2, 1, -1)
+    asked = torch.tensor([[256.0, 1.0], [-256.0, 0.0]], device=device).bfloat16()[:, :, None, None].expand_as(x)
+    turned = normed_and_turned(x, torch.zeros(2, 1, dtype=torch.long, device=device), norm, Still())
+    (made,) = torch.autograd.grad(turned, [norm.weight], asked)
+    torch.testing.assert_close(made.float(), sign, rtol=0, atol=1e-2)
+
+
 class Back(Rotary):
     """Looks like a turn that the kernel knows."""
 
