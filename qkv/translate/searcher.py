@@ -85,9 +85,11 @@ class Searcher:
             for place, (one, some) in enumerate(zip(asked, found, strict=True))
             if some and (rule := self.wording.mending(one, some[0])) is not None
         }
-        for place, some in _possible(mended, find_strictly).items():
-            if some and self.wording.mending(asked[place], some[0]) is None:
-                found[place] = some
+        # What is first may keep to the letter of a rule alone: 5 205 has 205 in it.
+        for place, some in _possible(mended, partial(find_strictly, keep=strictly.search.beam)).items():
+            sound = [one for one in some if self.wording.mending(asked[place], one) is None]
+            if sound:
+                found[place] = [*sound, *(one for one in some if one not in sound)][:keep]
         return found
 
     @property

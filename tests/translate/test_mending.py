@@ -88,6 +88,12 @@ def test_a_number_is_written_as_its_language_does_or_in_words(tokenizer: Tokeniz
     assert [one.text for one in found] == ["1.234,5", "drei von 15", "1 000"]
 
 
+def test_a_number_is_not_put_right_by_a_part_of_another(tokenizer: Tokenizer) -> None:
+    translator, _ = speaking(tokenizer, {"a 205": ["b 15", "b 5 205", "b 205", "c 205"]})
+    (found,) = translator.translate(["a 205"], terms=[Terms(amounts=True)])
+    assert found.text == "b 205"
+
+
 def test_what_cannot_be_mended_stays_as_it_was_found(tokenizer: Tokenizer) -> None:
     translator, _ = speaking(tokenizer, {"63": ["33"], "a": ["b"]})
     terms = [Terms(forbidden=("63",), amounts=True), Terms(amounts=True)]
