@@ -105,8 +105,8 @@ def _asked_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep",
         metavar="KINDS",
         help="what comes out unchanged, once each: placeholders, tags, entities, urls, e-mails, paths, code, numbers; "
-        "amounts are numbers that may be written in another way (default: placeholders,urls,e-mails,amounts), and none "
-        "is nothing",
+        "amounts are numbers that may be written in another way, and none is nothing (default: "
+        "placeholders,urls,e-mails,amounts; where a line is taken for one sentence, none)",
     )
 
 

@@ -41,11 +41,11 @@ class Letters:
             return self._in_usual_letters(text, spared)
         return self._in_likelier_letters(text) if _is_word_with_capital(text) and text not in spared else text
 
-    def given(self, text: str, source: str) -> str:
+    def given(self, text: str, source: str, *, begins: bool = False) -> str:
         """What somebody gives as a translation of a source, or as its beginning, as the model would write it."""
         if is_in_capitals(source):
             return text if _has_small_letters(text) else self._in_usual_letters(text)
-        both = _is_word_with_capital(source) and _is_word_with_capital(text)
+        both = not begins and _is_word_with_capital(source) and _is_word_with_capital(text)
         return self._in_likelier_letters(text) if both else text
 
     def writing(
@@ -64,8 +64,10 @@ class Letters:
         return _WORD.sub(lambda match: next(usual) if kept.isdisjoint(range(*match.span())) else match[0], text)
 
     def _in_likelier_letters(self, word: str) -> str:
-        (likelier,) = self._likeliest([_ways(word)])
-        return likelier
+        # Of words that are known both ways, a capital tells: May, Settings.
+        small = word.lower()
+        one, other = map(len, self.encode_all([word, small]))
+        return small if other < one and len(small) == len(word) else word
 
     def _likeliest(self, ways: Sequence[Sequence[str]]) -> list[str]:
         """Of the ways to write each word that which the vocabulary knows best."""
@@ -99,8 +101,8 @@ def _kept_in(text: str) -> list[str]:
     return [one.text for one in find(text)]
 
 
-def _ways(word: str, *, begins: bool = False) -> list[str]:
-    """How a word may be written: small, where it begins no sentence, with a capital, or as it is."""
+def _ways(word: str, *, begins: bool) -> list[str]:
+    """How a word in capitals may be written: small, where it begins no sentence, with a capital, or as it is."""
     small = word.lower()
     ways = [small.capitalize(), word] if begins else [small, small.capitalize(), word]
     return [way for way in dict.fromkeys(ways) if len(way) == len(word)]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 _SPACES = " \u00a0\u202f"
 _NUMBER = re.compile(
-    # A time or a date is written in other numbers elsewhere: at 7:45 p.m., um 19.45 Uhr.
-    r"(?P<time>(?<!\w)\d{1,2}(?:[:.]\d\d)?[ \u00a0]?[ap]\.?m\b|(?<![\w:])\d{1,2}:\d\d(?::\d\d)?(?!\w)"
+    # A time or a date is written in other numbers elsewhere: at 7:45 p.m., um 19.45 Uhr; 24.12., 24 December.
+    r"(?P<time>(?<!\w)\d{1,2}(?:[:.]\d\d)?\s?(?:[ap]\.?m\b|Uhr\b|h(?:\s?\d\d)?\b)"
+    r"|(?<![\w:])\d{1,2}:\d\d(?::\d\d)?(?!\w)"
+    r"|\b(?i:at|until|à|um|ab|bis|gegen)\s(?:[01]?\d|2[0-3])\.[0-5]\d(?![\w.,]?\d)"
+    r"|(?<![\w.])(?:\d{1,2}\.(?:\d{1,2}\.)?\s?[-–]\s?)?\d{1,2}\.\d{1,2}\.(?!\d)"
     r"|(?<!\w)\d{1,4}(?P<between>[./-])\d{1,2}(?P=between)\d\d(?:\d\d)?(?!\w))"
     rf"|(?<![\w.,])(?:\d{{1,3}}(?:[.,'’{_SPACES}]\d{{3}})+(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)(?!\w)"
 )
@@ -20,14 +24,14 @@ def changed_numbers(source: str, translation: str) -> list[str]:
 
     One that is missing alone was written in words, or belongs to what the translation says in another way.
     """
-    others, missing = numbers_in(translation), []
+    others, missing = Counter(numbers_in(translation)), []
     for number in numbers_in(source):
-        same = next((one for one in ways_to_write(number) if one in others), None)
+        same = next((one for one in ways_to_write(number) if others[one]), None)
         if same is None:
             missing.append(number)
         else:
-            others.remove(same)
-    return [*dict.fromkeys(missing)] if others else []
+            others[same] -= 1
+    return [*dict.fromkeys(missing)] if others.total() else []
 
 
 def numbers_in(text: str) -> list[str]:

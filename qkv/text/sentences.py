@@ -46,7 +46,7 @@ _LIST_ITEM = re.compile(r"\(?(?:[^\W\d_][.)]|[ivx]{1,4}\))\s")
 # Before a number, a dash may be its sign.
 _ITEM = re.compile(r"(?:[-–—*•·▪◦‣►●○■□✓→]++(?!\s*+\d)|\(?(?:[^\W\d_]|\d{1,3}|[ivx]{1,4})\))\s++(?=\S)")
 _ACRONYM = re.compile(r"[^\W\d_]{1,2}(?:\.-?[^\W\d_]{1,2})+")
-_ORDINAL = re.compile(r"\d{1,2}|[IVXLC]{2,6}")
+_ORDINAL = re.compile(r"(?:\d{1,2}\.)?\d{1,2}|[IVXLC]{2,6}")
 _STARTER = re.compile(r"[^\W\d_]++(?!\.)")
 _BESIDE_WORDS = re.compile(r"[\s\"'’“”„«»()\[\]{},:]")
 _FAR = 40

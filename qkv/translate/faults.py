@@ -6,6 +6,8 @@ from qkv.text.numbers import changed_numbers, ways_to_write
 from qkv.text.subwords import Tokenizer
 from qkv.translate.options import Terms
 
+_MOST = 5
+"""Numbers that a search is held to."""
 _NO_CHARACTER = "\ufffd"
 _SIGNS = ".,;:!?\"'()[]{}«»“”„’‘…、。，！？（）「」"
 
@@ -13,6 +15,9 @@ _SIGNS = ".,;:!?\"'()[]{}«»“”„’‘…、。，！？（）「」"
 def faults(source: str, translation: str, tokenizer: Tokenizer, *, amounts: bool) -> Terms | None:
     """What a translation of this source lacks that it has to have; None where nothing is seen to be wrong."""
     changed = changed_numbers(source, translation) if amounts else []
+    if len(changed) > _MOST:
+        # A table of numbers is no sentence, and to hold a search to all of them takes long.
+        changed = []
     # A model that spells a word in bytes may write half a character.
     spelled = _spelled(source, tokenizer) if _NO_CHARACTER in translation and _NO_CHARACTER not in source else []
     if not changed and not spelled:

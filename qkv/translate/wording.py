@@ -112,8 +112,9 @@ class Wording:
                 "this run writes the last word first, so its translations can neither be begun for it nor held to terms"
             )
         if prefix:
-            begins.append(Prefix(tuple(self._given(prefix, text))))
+            begins.append(Prefix(tuple(self._given(prefix, text, begins=True))))
         spared = tuple(map(normalise, terms.given)) if terms else ()
+        read = self.read(text, spared=spared)
         return Asked(
             number,
             self.source(text, spared=spared),
@@ -121,14 +122,14 @@ class Wording:
             self._with_controls([*begins, self._encoder.rule(terms, prefix)], controls)
             if terms and terms.binds
             else None,
-            text=text,
+            text=read,
             amounts=terms is not None and terms.amounts,
             style=self.style(text, begun=prefix, spared=spared, original=original),
         )
 
-    def _given(self, text: str, source: str) -> list[int]:
+    def _given(self, text: str, source: str, *, begins: bool = False) -> list[int]:
         """The ids of a translation, or of how one begins, that somebody gives for this source."""
-        return self.tokenizer.encode(self._letters.given(self._mended(text), self._mended(source)))
+        return self.tokenizer.encode(self._letters.given(self._mended(text), self._mended(source), begins=begins))
 
     def style(
         self, source: str, *, begun: str, spared: tuple[str, ...] = (), original: str | None = None

@@ -109,6 +109,7 @@ CASES = (
     ("de", "Er wohnt in der Goethestr. 12 in Köln.| Sie wohnt in St. Pölten."),
     ("de", "Der 2. Weltkrieg endete 1945.| Danach kam der Frieden."),
     ("de", "Es gibt viele Tiere, z. B. Hunde, Katzen u. v. m.| Alle sind nett."),
+    ("de", "Er hat am 24.12. Geburtstag.| Ich am 3.5. auch."),
     ("de", "Papst Johannes Paul II. starb 2005.| Er war Pole."),
     ("de", "Haben Sie Fragen?| Rufen Sie uns an: Tel. 030 12345.| Danke!"),
     ("de", "»Wohin gehst du?«, fragte er.| »Nach Hause.«| Sie ging."),

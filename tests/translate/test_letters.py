@@ -97,3 +97,9 @@ def test_what_was_found_has_the_score_that_it_was_found_with(translator: Transla
 def test_by_way_of_another_language_capitals_stay(translator: Translator, sources: list[str]) -> None:
     (one,) = Relay(translator, translator).translate([sources[0].upper()])
     assert one.text == one.text.upper() != one.text.lower()
+
+
+@pytest.mark.parametrize("prefix", ["Asab", "asab", "ASAB"])
+def test_what_a_word_is_begun_with_stays_as_it_was_given(translator: Translator, prefix: str) -> None:
+    (one,) = translator.translate(["Basa"], prefixes=[prefix])
+    assert one.text.startswith(prefix)

@@ -127,3 +127,27 @@ def test_what_stays_as_it_is_does_so_by_way_of_another_language(tokenizer: Token
     terms = [terms_of("a {x} 63", keep=["placeholders", "amounts"])]
     (found,) = Relay(first, second).translate(["a {x} 63"], terms=terms)
     assert found.text == "c {x} 63"
+
+
+def test_a_table_of_numbers_is_left_as_it_was_found(tokenizer: Tokenizer) -> None:
+    source, wrong = ("a " + " ".join(str(one + more) for one in range(11, 17)) for more in (0, 50))
+    translator, speaker = speaking(tokenizer, {source: [wrong, source]})
+    assert translator.translate([source], terms=[Terms(amounts=True)])[0].text == wrong
+    assert speaker.asked == [1]
+
+
+def test_a_word_in_capitals_is_put_right_as_it_is_read(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def watched(source: str, *_: object, **__: object) -> None:
+        seen.append(source)
+
+    monkeypatch.setattr("qkv.translate.wording.faults", watched)
+    translator, _ = speaking(tokenizer, {"Basa kodu": ["b"]})
+    (found,) = translator.translate(["BASA KODU"])
+    assert (found.text, seen) == ("B", ["Basa kodu"])
+
+
+def test_a_lone_surrogate_is_no_obstacle(tokenizer: Tokenizer) -> None:
+    translator, _ = speaking(tokenizer, {"a \ufffd": ["b \ufffd"]})
+    assert translator.translate(["a \ud800"])[0].text == "b \ufffd"
