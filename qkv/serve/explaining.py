@@ -17,7 +17,7 @@ from qkv.translate import Parted, Translation
 def explained(parted: Parted, wordings: Sequence[Sequence[Translation]]) -> dict[str, Any]:
     """The sentences of a text in order, each with its wordings, best first, and with what stands before it.
 
-    A sentence may have none: of characters that are no text, nothing goes on behind a prefix.
+    A sentence that nobody waits for any more may have none.
     """
     gaps = parted.pieces.gaps_between([some[0].text if some else "" for some in wordings])
     sentences = [

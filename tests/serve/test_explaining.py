@@ -65,9 +65,11 @@ def test_a_prefix_is_gone_on_from_with_different_words(served: Served) -> None:
     assert len({text.split()[1] for text in texts}) == 3 and all(text.startswith("omir ") for text in texts)
 
 
-def test_what_is_no_text_has_no_wording_behind_a_prefix(served: Served) -> None:
-    (sentence,) = explained(served, "\x1a", prefix="omir ")["sentences"]
-    assert (sentence["text"], sentence["wordings"]) == ("\x1a", [])
+@pytest.mark.parametrize("text", ["\x1a", "2:1", "!!!"])
+def test_what_has_no_words_is_no_sentence_and_stays_as_it_is(served: Served, text: str) -> None:
+    for more in ({}, {"prefix": "omir "}):
+        told = explained(served, text, **more)
+        assert (told["sentences"], told["after"]) == ([], text)
 
 
 def test_a_glossary_is_kept_to(served: Served) -> None:
