@@ -7,22 +7,23 @@ from qkv.text.subwords import Tokenizer
 from qkv.translate.options import Terms
 
 _MOST = 5
-"""Numbers that a search is held to."""
+"""Numbers, or words, that a search is held to: with more it takes long, and a table is no sentence."""
 _NO_CHARACTER = "\ufffd"
 _SIGNS = ".,;:!?\"'()[]{}«»“”„’‘…、。，！？（）「」"
 
 
 def faults(source: str, translation: str, tokenizer: Tokenizer, *, amounts: bool) -> Terms | None:
     """What a translation of this source lacks that it has to have; None where nothing is seen to be wrong."""
-    changed = changed_numbers(source, translation) if amounts else []
-    if len(changed) > _MOST:
-        # A table of numbers is no sentence, and to hold a search to all of them takes long.
-        changed = []
+    changed = _few(changed_numbers(source, translation)) if amounts else []
     # A model that spells a word in bytes may write half a character.
-    spelled = _spelled(source, tokenizer) if _NO_CHARACTER in translation and _NO_CHARACTER not in source else []
+    spelled = _few(_spelled(source, tokenizer)) if _NO_CHARACTER in translation and _NO_CHARACTER not in source else []
     if not changed and not spelled:
         return None
     return Terms(required=tuple(map(ways_to_write, changed)), once=tuple(spelled))
+
+
+def _few(some: list[str]) -> list[str]:
+    return some if len(some) <= _MOST else []
 
 
 def _spelled(text: str, tokenizer: Tokenizer) -> list[str]:

@@ -119,6 +119,7 @@ def test_a_word_of_letters_that_nobody_knows_stays_as_it_is(tokenizer: Tokenizer
     assert faults(source, "b", tokenizer, amounts=True) is None
     assert faults("\ufffd", half, tokenizer, amounts=True) is None
     assert faults("a", half, tokenizer, amounts=True) is None
+    assert faults(" ".join(["Đo"] * 6), half, tokenizer, amounts=True) is None
 
 
 def test_what_stays_as_it_is_does_so_by_way_of_another_language(tokenizer: Tokenizer) -> None:
