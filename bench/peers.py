@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.marian import BEGIN, END, PADDING, marian, padded
-from qkv.config import Config, settings
+from qkv.config import Config
 from qkv.data.corpus import Corpus
 from qkv.layers.loss import IGNORED
+from qkv.settings import settings
 
 
 class PaddedBatch(NamedTuple):

@@ -36,13 +36,14 @@ from bench.options import one_or_more, told
 from bench.peers import PEERS, PaddedBatch, fill, peer_steps, sorted_batches, unlike_peers
 from bench.profile import profile_step
 from bench.sentences import SPECIAL, write_corpus
-from qkv.config import Config, override_all
+from qkv.config import Config
 from qkv.data.batches import Batches, Marks
 from qkv.data.corpus import Corpus
 from qkv.devices import choose_device, release_memory
 from qkv.errors import ConfigError, TrainingError
 from qkv.prepare import Prepared
 from qkv.recipes import RECIPES, recipe
+from qkv.settings import override_all
 from qkv.training.feeding import batches_of
 from qkv.training.learner import Learner
 from qkv.training.processes import Processes

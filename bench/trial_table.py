@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from qkv.config import settings
 from qkv.recipes import recipe
+from qkv.settings import settings
 
 Settings = dict[str, Any]
 

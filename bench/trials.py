@@ -45,12 +45,13 @@ from bench.options import above_zero, told
 from bench.trial_results import drop_half_a_line, results_in, row, table
 from bench.trial_table import COMMON, COSTS_NOTHING, TRIALS, Trial, varied
 from qkv.commands.arguments import changed_settings, changes_argument
-from qkv.config import Config, override_all
+from qkv.config import Config
 from qkv.devices import choose_device, choose_kernels, release_memory
 from qkv.errors import ConfigError, Stopped
 from qkv.prepare import Prepared
 from qkv.progress import duration
 from qkv.recipes import recipe
+from qkv.settings import override_all
 from qkv.training import train_prepared
 from qkv.training.feeding import ramp_of
 from qkv.training.speed import steps_a_second

@@ -6,17 +6,13 @@ The defaults are the paper's base model (sections 3 and 5); `recipes` names the 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import functools
-import json
 import math
-import types
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from qkv.errors import ConfigError
+from qkv.values import at_least, between, make_floats, require_finite, within
 
 
 @dataclass(frozen=True)
@@ -47,26 +43,26 @@ class ModelConfig:
     """The most positions a sentence may have where positions are learned; the others know no end."""
 
     def __post_init__(self) -> None:
-        _require_finite("model", self)
+        require_finite("model", self)
         for name in ("width", "heads", "hidden", "longest"):
-            _within(1, 1 << 20, f"model.{name}", getattr(self, name))
+            within(1, 1 << 20, f"model.{name}", getattr(self, name))
         for name in ("encoder_layers", "decoder_layers"):
-            _within(1, 1000, f"model.{name}", getattr(self, name))
-        _between(0, 1, "model.dropout", self.dropout)
+            within(1, 1000, f"model.{name}", getattr(self, name))
+        between(0, 1, "model.dropout", self.dropout)
         if None in (self.key_width, self.value_width) and self.width % self.heads:
             step = math.lcm(self.heads, 2)
             nearest = step * max(1, self.width // step)
             raise ConfigError(f"model.width {self.width} does not divide into {self.heads} heads; try {nearest}")
         for name, head_width in (("key_width", self.key_width), ("value_width", self.value_width)):
             if head_width is not None:
-                _within(1, 1 << 20, f"model.{name}", head_width)
+                within(1, 1 << 20, f"model.{name}", head_width)
         if self.width % 2:
             raise ConfigError(f"model.width {self.width} is odd; positions come in pairs of sine and cosine")
         if self.positions == "rotary" and self.head_key_width % 2:
             raise ConfigError(
                 f"rotary positions turn pairs: a head's keys are {self.head_key_width} wide, an odd number"
             )
-        _make_floats(self)
+        make_floats(self)
 
     @property
     def head_key_width(self) -> int:
@@ -102,15 +98,15 @@ class TextConfig:
     """Learn to write translations from their last subword to their first: a second opinion to rerank by."""
 
     def __post_init__(self) -> None:
-        _require_finite("text", self)
-        _at_least(1, "text.sample_lines", self.sample_lines)
-        _at_least(1, "text.segmentations", self.segmentations)
-        _within(0, 10_000, "text.reserved", self.reserved)
-        _within(1, 1_000_000, "text.vocabulary", self.vocabulary)
-        _at_least(0, "text.sampling_alpha", self.sampling_alpha)
+        require_finite("text", self)
+        at_least(1, "text.sample_lines", self.sample_lines)
+        at_least(1, "text.segmentations", self.segmentations)
+        within(0, 10_000, "text.reserved", self.reserved)
+        within(1, 1_000_000, "text.vocabulary", self.vocabulary)
+        at_least(0, "text.sampling_alpha", self.sampling_alpha)
         if self.segmentations > 1 and self.algorithm != "unigram":
             raise ConfigError("text.segmentations samples subwords, which only text.algorithm=unigram can do")
-        _make_floats(self)
+        make_floats(self)
 
 
 @dataclass(frozen=True)
@@ -138,14 +134,14 @@ class DataConfig:
     translation are then printed where its source is typeset, and plain elsewhere."""
 
     def __post_init__(self) -> None:
-        _require_finite("data", self)
-        _within(4, 1 << 16, "data.row_width", self.row_width)
-        _at_least(1, "data.held_out", self.held_out)
-        _at_least(1, "data.max_bytes", self.max_bytes)
+        require_finite("data", self)
+        within(4, 1 << 16, "data.row_width", self.row_width)
+        at_least(1, "data.held_out", self.held_out)
+        at_least(1, "data.max_bytes", self.max_bytes)
         if self.max_ratio < 1:
             raise ConfigError(f"data.max_ratio is {self.max_ratio}; a ratio of the longer to the shorter is at least 1")
-        _between(0, 1, "data.least_letters", self.least_letters)
-        _make_floats(self)
+        between(0, 1, "data.least_letters", self.least_letters)
+        make_floats(self)
 
 
 @dataclass(frozen=True)
@@ -221,17 +217,17 @@ class TrainingConfig:
     tensorboard: bool = False
 
     def __post_init__(self) -> None:
-        _require_finite("training", self)
+        require_finite("training", self)
         for name in (
             "steps", "accumulate", "warmup_steps", "average_checkpoints", "save_every",
             "keep_checkpoints", "validate_every", "report_every", "tolerated_bad_steps",
         ):  # fmt: skip
-            _at_least(1, f"training.{name}", getattr(self, name))
+            at_least(1, f"training.{name}", getattr(self, name))
         if self.tokens_per_batch != "auto":
-            _at_least(1, "training.tokens_per_batch", self.tokens_per_batch)
+            at_least(1, "training.tokens_per_batch", self.tokens_per_batch)
         if self.row_width is not None:
-            _within(4, 1 << 16, "training.row_width", self.row_width)
-        _within(2, 8, "training.ramp_sizes", self.ramp_sizes)
+            within(4, 1 << 16, "training.row_width", self.row_width)
+        within(2, 8, "training.ramp_sizes", self.ramp_sizes)
         for name in (
             "validation_sentences",
             "weight_decay",
@@ -240,10 +236,10 @@ class TrainingConfig:
             "agreement",
             "dropout_after",
         ):
-            _at_least(0, f"training.{name}", getattr(self, name))
-        _between(0, 1 << 32, "training.seed", self.seed)
+            at_least(0, f"training.{name}", getattr(self, name))
+        between(0, 1 << 32, "training.seed", self.seed)
         for name in ("label_smoothing", "moving_average", "decay_from", "beta1", "beta2"):
-            _between(0, 1, f"training.{name}", getattr(self, name))
+            between(0, 1, f"training.{name}", getattr(self, name))
         if self.schedule == "free" and self.final == "moving":
             raise ConfigError(
                 "training.schedule=free keeps a mean of its own; set training.final to last or checkpoints"
@@ -258,8 +254,8 @@ class TrainingConfig:
         if self.tolerated_rise is not None and self.tolerated_rise <= 0:
             raise ConfigError(f"training.tolerated_rise is {self.tolerated_rise}; it must be above 0, or none")
         if self.patience is not None:
-            _at_least(1, "training.patience", self.patience)
-        _make_floats(self)
+            at_least(1, "training.patience", self.patience)
+        make_floats(self)
 
 
 @dataclass(frozen=True)
@@ -276,13 +272,13 @@ class SearchConfig:
     """A longer source is cut here, with a warning."""
 
     def __post_init__(self) -> None:
-        _require_finite("search", self)
-        _within(1, 1000, "search.beam", self.beam)
+        require_finite("search", self)
+        within(1, 1000, "search.beam", self.beam)
         for name in ("batch_tokens", "longest_source"):
-            _at_least(1, f"search.{name}", getattr(self, name))
-        _within(0, 10_000, "search.extra_length", self.extra_length)
-        _between(0, 100, "search.length_penalty", self.length_penalty)
-        _make_floats(self)
+            at_least(1, f"search.{name}", getattr(self, name))
+        within(0, 10_000, "search.extra_length", self.extra_length)
+        between(0, 100, "search.length_penalty", self.length_penalty)
+        make_floats(self)
 
 
 @dataclass(frozen=True)
@@ -340,171 +336,3 @@ class Config:
             self,
             **{name: dataclasses.replace(getattr(self, name), **changes) for name, changes in sections.items()},
         )
-
-
-def override_all(config: Config, values: Mapping[str, str]) -> Config:
-    """The config with settings replaced as `--set training.steps=500` asks: only all together must make sense."""
-    known = dict(settings(config))
-    changes: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
-        if name not in known:
-            raise ConfigError(f"no setting is called {name!r}{_suggestion(name, known)}")
-        section, _, setting = name.partition(".")
-        kind = typing.get_type_hints(type(getattr(config, section)))[setting]
-        changes.setdefault(section, {})[setting] = _parse(name, value, kind)
-    return config.with_changes(**changes)
-
-
-def settings(config: Config) -> Iterator[tuple[str, Any]]:
-    """Every setting as (dotted name, value), in the order of the classes above."""
-    for section in dataclasses.fields(config):
-        part = getattr(config, section.name)
-        for setting in dataclasses.fields(part):
-            yield f"{section.name}.{setting.name}", getattr(part, setting.name)
-
-
-def to_json(config: Config) -> str:
-    return json.dumps(dataclasses.asdict(config), indent=2) + "\n"
-
-
-def from_json(text: str) -> Config:
-    """The config that `to_json` wrote; a setting it does not know is an error, a missing one takes its default."""
-    try:
-        sections = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"the configuration is not JSON: {error}") from error
-    if not isinstance(sections, dict):
-        raise ConfigError("the configuration is not a JSON object of sections")
-    config = Config()
-    names = [section.name for section in dataclasses.fields(config)]
-    known = dict(settings(config))
-    for section, values in sections.items():
-        if section not in names:
-            raise ConfigError(f"no section is called {section!r}{_suggestion(section, names)}")
-        if not isinstance(values, dict):
-            raise ConfigError(f"section {section!r} takes an object of settings, not {values!r}")
-        for setting in values:
-            if f"{section}.{setting}" not in known:
-                raise ConfigError(
-                    f"no setting is called '{section}.{setting}'{_suggestion(f'{section}.{setting}', known)}"
-                )
-    parts = {name: _section(type(getattr(config, name)), name, sections.get(name, {})) for name in names}
-    return Config(**parts)
-
-
-def _section(kind: type[Any], section: str, values: Mapping[str, Any]) -> Any:
-    hints = typing.get_type_hints(kind)
-    for setting, value in values.items():
-        if not _fits(value, hints[setting]):
-            raise ConfigError(f"{section}.{setting} takes {_describe(hints[setting])}, not {value!r}")
-    return kind(**values)
-
-
-def _alternatives(kind: Any) -> tuple[Any, ...]:
-    return typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    for alternative in _alternatives(kind):
-        if typing.get_origin(alternative) is Literal:
-            if value in typing.get_args(alternative):
-                return True
-        elif alternative is float:
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and _finite(value):
-                return True
-        elif isinstance(value, alternative) and (alternative is bool or not isinstance(value, bool)):
-            return True
-    return False
-
-
-def _finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        # A whole number that is too large for one that need not be whole.
-        return False
-
-
-def _require_finite(section: str, part: Any) -> None:
-    """What is not a number is neither too small nor too large, and so would pass every comparison."""
-    floats = _names_of_floats(part.__class__)
-    for name, value in vars(part).items():
-        is_float = isinstance(value, float) or (isinstance(value, int) and name in floats)
-        if is_float and not _finite(value):
-            kind = typing.get_type_hints(part.__class__)[name]
-            raise ConfigError(f"{section}.{name} takes {_describe(kind)}, not {value!r}")
-
-
-def _make_floats(section: Any) -> None:
-    """A whole number given for a setting that need not be one is a float all the same: libraries ask which it is."""
-    for name in _names_of_floats(section.__class__):
-        value = getattr(section, name)
-        if isinstance(value, int):
-            object.__setattr__(section, name, float(value))
-
-
-@functools.cache
-def _names_of_floats(kind: type[Any]) -> list[str]:
-    hints = typing.get_type_hints(kind)
-    return [name for name, hint in hints.items() if float in _alternatives(hint)]
-
-
-_WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
-
-
-def _parse(name: str, text: str, kind: Any) -> Any:
-    candidates: list[Any] = [_WORDS[text.lower()]] if text.lower() in _WORDS else []
-    for number in (int, float, _whole_number):
-        try:
-            candidates.append(number(text.replace("_", "")))
-        except ValueError:
-            continue
-    for candidate in [*candidates, text]:
-        if _fits(candidate, kind):
-            return candidate
-    raise ConfigError(f"{name} takes {_describe(kind)}, not {text!r}")
-
-
-def _whole_number(text: str) -> int:
-    """The whole number that `1e3` is; beyond 2^53 such a number is no longer exact."""
-    number = float(text)
-    if not number.is_integer() or abs(number) > 1 << 53:
-        raise ValueError(text)
-    return int(number)
-
-
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "none"}
-
-
-def _describe(kind: Any) -> str:
-    return " or ".join(
-        ", ".join(typing.get_args(one)) if typing.get_origin(one) is Literal else _KINDS[one]
-        for one in _alternatives(kind)
-    )
-
-
-def _suggestion(name: str, known: typing.Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    word = name.rpartition(".")[2] or name
-    by_last_word = [one for one in known if one.rpartition(".")[2] == word]
-    longer = [one for one in known if word and word in one.rpartition(".")[2].split("_")]
-    best = (by_last_word or close or longer)[:1]
-    return f"; did you mean {best[0]!r}?" if best else "; `qkv recipes base` lists every setting"
-
-
-def _at_least(least: int, name: str, value: float) -> None:
-    if value < least:
-        raise ConfigError(f"{name} is {value}; it must be at least {least}")
-
-
-def _within(least: int, most: int, name: str, value: int) -> None:
-    """For what memory is taken by: the most is far beyond use, and far below what would bring a machine down."""
-    _at_least(least, name, value)
-    if value > most:
-        raise ConfigError(f"{name} is {value}; it must be at most {most}")
-
-
-def _between(low: int, high: int, name: str, value: float) -> None:
-    if not low <= value < high:
-        raise ConfigError(f"{name} is {value}; it must be at least {low} and below {high}")

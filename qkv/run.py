@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from qkv.checkpoint import Saved, Tensors, average, final_state, read, read_state, step_of, write
-from qkv.config import Config, ModelConfig, from_json, settings, to_json
+from qkv.config import Config, ModelConfig
 from qkv.directories import CONFIG, LOG, TOKENIZER, require_run
 from qkv.errors import CheckpointError, ConfigError
 from qkv.progress import warn
+from qkv.settings import from_json, settings, to_json
 from qkv.storage import append_regular, claim, explained, is_claimed, read_regular, remove, write_atomically
 
 MAY_CHANGE = {

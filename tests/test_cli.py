@@ -19,11 +19,11 @@ import pytest
 import qkv
 from qkv.checkpoint import read, step_of, write
 from qkv.cli import main
-from qkv.config import settings
 from qkv.models.build import count_parameters
 from qkv.prepare.directory import space_needed
 from qkv.recipes import RECIPES, recipe
 from qkv.run import RunDirectory
+from qkv.settings import settings
 from qkv.storage import readable_size
 from tests import toy
 from tests.forked import signalled

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qkv
-from qkv.config import Config, ModelConfig, from_json, override_all, settings, to_json
+from qkv.config import Config, ModelConfig
 from qkv.errors import ConfigError
 from qkv.recipes import RECIPES, recipe
+from qkv.settings import from_json, override_all, settings, to_json
 
 SETTINGS = dict(settings(Config()))
 # Named like a setting without being one: where a function makes its tensors, in which numbers it searches, and what it

@@ -25,7 +25,9 @@ MAY_IMPORT = {
     "qkv.manifest": "errors storage",
     "qkv.directories": "errors manifest",
     "qkv.pages": "qkv errors",
-    "qkv.config": "errors",
+    "qkv.values": "errors",
+    "qkv.config": "errors values",
+    "qkv.settings": "errors config values",
     "qkv.recipes": "errors config",
     # Shelves of parts: never each other, and the config reaches no layer and no search.
     "qkv.text": "errors config",
@@ -35,15 +37,19 @@ MAY_IMPORT = {
     # Assemblers: join parts.
     "qkv.models": "config data.batch layers",
     "qkv.checkpoint": "qkv errors progress storage directories manifest",
-    "qkv.run": "errors progress storage directories config checkpoint",
+    "qkv.run": "errors progress storage directories config settings checkpoint",
     "qkv.prepare": "qkv errors progress processors storage directories config text data",
     "qkv.devices": "errors",
-    "qkv.engines": "errors processors storage directories manifest config text data layers models search run devices",
+    "qkv.engines": (
+        "errors processors storage directories manifest config settings text data layers models search run devices"
+    ),
     "qkv.inspecting": "errors pages config text search engines.shortlist engines.weights",
-    "qkv.translate": "qkv errors progress directories config text search models.encoder_decoder engines inspecting",
+    "qkv.translate": (
+        "qkv errors progress directories config settings text search models.encoder_decoder engines inspecting"
+    ),
     "qkv.training": (
-        "errors progress storage directories manifest config recipes text data layers models checkpoint run devices "
-        "prepare engines.exported engines.looks engines.shortlist engines.weights translate evaluate.scores"
+        "errors progress storage directories manifest config settings recipes text data layers models checkpoint run "
+        "devices prepare engines.exported engines.looks engines.shortlist engines.weights translate evaluate.scores"
     ),
     # Applications: use assemblers.
     "qkv.evaluate": "errors",
@@ -56,14 +62,14 @@ MAY_IMPORT = {
     "qkv.parcel": "errors progress storage manifest data checkpoint run prepare",
     "qkv.fetch": "qkv errors progress storage config prepare",
     "qkv.reproduce": (
-        "qkv errors progress storage config recipes text.files checkpoint run devices models.build prepare translate "
-        "evaluate training fetch"
+        "qkv errors progress storage config settings recipes text.files checkpoint run devices models.build prepare "
+        "translate evaluate training fetch"
     ),
     "qkv.convert": "errors config",
     "qkv.export": (
-        "qkv errors storage directories manifest config text data layers models checkpoint run prepare engines"
+        "qkv errors storage directories manifest settings text data layers models checkpoint run prepare engines"
     ),
-    "qkv.export.card": "errors storage config recipes text checkpoint run prepare",
+    "qkv.export.card": "errors storage config settings recipes text checkpoint run prepare",
     "qkv.plot": "errors directories",
     "qkv.files": "errors text.protect text.tags",
     "qkv.serve": (
@@ -72,7 +78,7 @@ MAY_IMPORT = {
     ),
     "qkv.watching": "errors pages progress checkpoint run prepare inspecting translate plot",
     "qkv.commands": (
-        "errors storage directories pages progress config recipes text run prepare engines export inspecting "
+        "errors storage directories pages progress config settings recipes text run prepare engines export inspecting "
         "translate evaluate training distill fetch reproduce parcel plot files serve watching"
     ),
     "qkv.cli": "qkv errors storage progress commands",
@@ -90,7 +96,9 @@ WITHOUT_TORCH = [
     "qkv.directories",
     "qkv.manifest",
     "qkv.pages",
+    "qkv.values",
     "qkv.config",
+    "qkv.settings",
     "qkv.recipes",
     "qkv.text",
     "qkv.data.corpus",

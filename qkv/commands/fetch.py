@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from qkv.commands.arguments import Commands, changed_settings, changes_argument
-from qkv.config import override_all
 from qkv.progress import tell
+from qkv.settings import override_all
 from qkv.storage import readable_size
 
 

@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from qkv.commands.arguments import Commands
-from qkv.config import settings
 from qkv.recipes import RECIPES, recipe
+from qkv.settings import settings
 
 
 def add_recipes(commands: Commands[Any]) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from qkv.commands.arguments import changed_settings, changes_argument
-from qkv.config import Config, override_all
+from qkv.config import Config
 from qkv.errors import ConfigError
 from qkv.recipes import recipe
+from qkv.settings import override_all
 
 
 def corpus_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:

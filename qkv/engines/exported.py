@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qkv.config import Config, from_json
+from qkv.config import Config
 from qkv.directories import CONFIG, TOKENIZER
 from qkv.engines.looks import Looks
 from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import MANIFEST, read_manifest, verified
 from qkv.search.engine import Engine
+from qkv.settings import from_json
 from qkv.text.subwords import Tokenizer
 
 _GRAPH = "step.onnx"

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from qkv.checkpoint import BEGAN_WITH
-from qkv.config import Config, settings
+from qkv.config import Config
 from qkv.errors import CheckpointError, ConfigError, TextError
 from qkv.prepare import Prepared
 from qkv.recipes import recipe
 from qkv.run import RunDirectory
+from qkv.settings import settings
 from qkv.storage import readable_size, write_atomically
 from qkv.text.languages import NAMES, parse_directions
 

@@ -22,7 +22,6 @@ import numpy as np
 
 import qkv
 from qkv.checkpoint import SHORTLIST, read_tensors
-from qkv.config import to_json
 from qkv.directories import CONFIG, TOKENIZER
 from qkv.engines.exported import is_exported
 from qkv.engines.heads import learn_looks
@@ -39,6 +38,7 @@ from qkv.manifest import write_manifest
 from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.prepare import Prepared
 from qkv.run import RunDirectory
+from qkv.settings import to_json
 from qkv.storage import replacing_directory
 from qkv.text.subwords import Tokenizer, target_tags
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from qkv.config import Config, override_all
+from qkv.config import Config
 from qkv.errors import ConfigError
 from qkv.fetch import corpus, fetch
 from qkv.prepare import Prepared
+from qkv.settings import override_all
 from qkv.translate.directions import directions_of
 
 

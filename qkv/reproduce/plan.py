@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qkv.config import Config, from_json, override_all, to_json
+from qkv.config import Config
 from qkv.errors import ConfigError, TextError
 from qkv.prepare import Prepared
 from qkv.reproduce.budget import shortened, steps_in_time
+from qkv.settings import from_json, override_all, to_json
 from qkv.storage import explained, write_atomically
 
 _PLAN = "plan.json"

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qkv.config import Config, settings
+from qkv.config import Config
 from qkv.reproduce.data import Data
 from qkv.reproduce.plan import Length
+from qkv.settings import settings
 
 Changed = Mapping[str, Mapping[str, Any]]
 """Of each setting that is not as in the recipe, what it is there (`recipe`) and what it is here (`here`)."""

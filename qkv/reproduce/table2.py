@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qkv.config import from_json, override_all, to_json
 from qkv.errors import ConfigError
 from qkv.evaluate.scores import moses_languages, require_packages, require_text, score
 from qkv.evaluate.systems import read_test
@@ -21,6 +20,7 @@ from qkv.reproduce.plan import Length, planned
 from qkv.reproduce.provenance import code_of, command, compared, described, elsewhere
 from qkv.reproduce.report import Report, number
 from qkv.reproduce.running import stopped, trained, translated
+from qkv.settings import from_json, override_all, to_json
 from qkv.training.processes import joined
 
 _TRANSLATING = 60.0

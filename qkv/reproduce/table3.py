@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qkv.config import Config, override_all
+from qkv.config import Config
 from qkv.errors import ConfigError, TrainingError
 from qkv.evaluate.scores import METRICS
 from qkv.prepare import Prepared
@@ -29,6 +29,7 @@ from qkv.reproduce.plan import Length, planned
 from qkv.reproduce.provenance import code_of, command, compared, described, elsewhere, words_of
 from qkv.reproduce.report import Report, difference, number
 from qkv.reproduce.running import stopped, trained, translated
+from qkv.settings import override_all
 from qkv.storage import write_atomically
 from qkv.text.files import read_lines
 from qkv.training.processes import Processes

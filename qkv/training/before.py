@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qkv.checkpoint import SHORTLIST, Saved, final_state, read_state, read_tensors
-from qkv.config import Config, from_json, to_json
+from qkv.config import Config
 from qkv.directories import TOKENIZER, require_run, was_exported
 from qkv.engines.exported import read_settings
 from qkv.engines.looks import Looks
@@ -23,6 +23,7 @@ from qkv.errors import CheckpointError, ConfigError
 from qkv.manifest import digest, read_manifest
 from qkv.models.build import assemble
 from qkv.run import RunDirectory
+from qkv.settings import from_json, to_json
 from qkv.text.subwords import Tokenizer
 
 EXPORTED = "exported"

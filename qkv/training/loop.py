@@ -14,13 +14,14 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 
 from qkv.checkpoint import BEGAN_WITH
-from qkv.config import Config, settings
+from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches
 from qkv.devices import choose_device, release_memory
 from qkv.errors import CheckpointError, QkvError, TrainingError
 from qkv.prepare import Prepared
 from qkv.run import MAY_CHANGE, RunDirectory
+from qkv.settings import settings
 from qkv.storage import write_atomically
 from qkv.training.adapting import begin_with, origin, start_of
 from qkv.training.before import Before

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import torch
 
-from qkv.config import Config, settings
+from qkv.config import Config
 from qkv.devices import choose_device, choose_kernels
 from qkv.prepare import Prepared
 from qkv.prepare.check import check_request
 from qkv.prepare.directory import Request, existing, require_space, space_needed
 from qkv.prepare.mix import Mix
 from qkv.run import RunDirectory
+from qkv.settings import settings
 from qkv.storage import readable_size
 from qkv.training.adapting import known_of, require_adaptable, require_named, tagged_alike, to_adapt
 from qkv.training.averaging import FINAL

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import qkv
-from qkv.config import from_json
 from qkv.directories import CONFIG, TOKENIZER
 from qkv.errors import CheckpointError, ConfigError, QkvError
 from qkv.progress import warn
+from qkv.settings import from_json
 from qkv.text.languages import Direction
 from qkv.translate.directions import directions_of, fitting, one_of
 from qkv.translate.options import Precision

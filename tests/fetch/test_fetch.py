@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from qkv.config import override_all
 from qkv.errors import ConfigError, DownloadError, FullDiskError, TextError
 from qkv.fetch import CORPORA, corpus, fetch
 from qkv.fetch.corpora import Download
 from qkv.prepare import Prepared
 from qkv.prepare.directory import held
+from qkv.settings import override_all
 from qkv.storage import file_digest
 from qkv.text.files import read_lines
 from tests.fetch.mirror import Mirror, lines_of, serving, stand_in

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qkv.config import from_json, to_json
+from qkv.settings import from_json, to_json
 from tests.toy import Command
 
 

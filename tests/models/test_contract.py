@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from qkv.config import Config, DataConfig, ModelConfig, from_json, to_json
+from qkv.config import Config, DataConfig, ModelConfig
 from qkv.data.batch import Packed, PairBatch, one_sentence_a_row
 from qkv.engines.plain import PlainEngine
 from qkv.layers.attention import recording
@@ -23,6 +23,7 @@ from qkv.recipes import RECIPES, recipe
 from qkv.search.beam import beam_search
 from qkv.search.hypothesis import Limits
 from qkv.search.sample import Sampling, sample
+from qkv.settings import from_json, to_json
 from tests.models.families import (
     BEGIN,
     END,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qkv.config import Config, from_json, to_json
+from qkv.config import Config
 from qkv.errors import ConfigError
 from qkv.export import export
 from qkv.serve.desk import Desk
@@ -17,6 +17,7 @@ from qkv.serve.engine import Engine
 from qkv.serve.languages import Direction, Languages, language
 from qkv.serve.models import load
 from qkv.serve.settings import Settings
+from qkv.settings import from_json, to_json
 from qkv.text.languages import NAMES, OWN_NAMES
 from tests.serve.served import Served, running, with_turns
 from tests.toy import Command

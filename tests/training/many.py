@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from qkv.config import Config, settings
+from qkv.config import Config
 from qkv.data.batch import PairBatch
+from qkv.settings import settings
 from qkv.training.loop import _Training
 from tests.forked import run
 

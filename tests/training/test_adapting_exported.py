@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from qkv import checkpoint
-from qkv.config import Config, to_json
+from qkv.config import Config
 from qkv.engines.graphs import read_graph
 from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError, ConfigError, QkvError
@@ -22,6 +22,7 @@ from qkv.parcel.run import pack_run, unpack_run
 from qkv.prepare import Prepared, prepare
 from qkv.recipes.adapting import adapting
 from qkv.run import RunDirectory
+from qkv.settings import to_json
 from qkv.training import adapted_from, train, train_prepared
 from qkv.training.before import before_at
 from qkv.translate import Translator

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from qkv.config import Config, from_json, to_json
+from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.errors import ConfigError
 from qkv.prepare import Prepared, prepare
 from qkv.run import RunDirectory
+from qkv.settings import from_json, to_json
 from qkv.training import fitting, train_prepared
 from qkv.training.feeding import batches_of
 from qkv.training.fitting import fitted, largest

@@ -13,10 +13,10 @@ import pytest
 
 from qkv import Translator, checkpoint
 from qkv.cli import main
-from qkv.config import to_json
 from qkv.errors import CheckpointError, ConfigError
 from qkv.prepare import prepare
 from qkv.run import RunDirectory
+from qkv.settings import to_json
 from qkv.training import train, train_prepared
 from qkv.training.checkpoints import Checkpoints
 from tests import toy

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import qkv
-from qkv.config import Config, from_json, to_json
+from qkv.config import Config
 from qkv.errors import ConfigError
+from qkv.settings import from_json, to_json
 from qkv.text.languages import Direction
 from qkv.training import train
 from qkv.translate import Catalogue, Relay, Route, Translator, translate_document

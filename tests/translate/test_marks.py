@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from qkv import Translator
-from qkv.config import override_all
 from qkv.engines.load import load_run
 from qkv.errors import ConfigError
 from qkv.search.hypothesis import Hypothesis
+from qkv.settings import override_all
 from qkv.text.cleaning import normalise
 from qkv.text.subwords import Tokenizer
 from qkv.text.typography import Style, plain

@@ -20,12 +20,12 @@ from typing import IO, Any
 import pytest
 
 from qkv import Translator
-from qkv.config import to_json
 from qkv.errors import ConfigError
 from qkv.models.build import build
 from qkv.prepare import Prepared
 from qkv.prepare.directory import held
 from qkv.run import RunDirectory
+from qkv.settings import to_json
 from qkv.training import train
 from qkv.training.feeding import batches_of
 from qkv.training.validation import Texts, Validation
