@@ -8,10 +8,8 @@ from pathlib import Path
 
 from qkv.errors import ConfigError
 from qkv.progress import warn
-from qkv.search.sample import Sampling
-from qkv.translate.options import Mbr, Precision, Rerank
+from qkv.translate.options import Precision, Terms
 
-_SEEDS = 1 << 63
 _DEVICE = re.compile("auto|(cpu|cuda)(:[0-9]+)?")
 
 
@@ -26,6 +24,23 @@ def require_texts(texts: Sequence[str], name: str) -> None:
 def require_as_many(count: int, name: str, other_count: int, other: str) -> None:
     if count != other_count:
         raise ConfigError(f"there are {other_count:,} {other} for {count:,} {name}; give one for each")
+
+
+def require_one_each(
+    texts: Sequence[str],
+    *,
+    prefixes: Sequence[str] | None,
+    terms: Sequence[Terms | None] | None,
+    originals: Sequence[str] | None,
+) -> None:
+    if prefixes is not None:
+        require_texts(prefixes, "prefixes")
+        require_as_many(len(texts), "texts", len(prefixes), "prefixes")
+    if terms is not None:
+        require_as_many(len(texts), "texts", len(terms), "terms, or None,")
+    if originals is not None:
+        require_texts(originals, "originals")
+        require_as_many(len(texts), "texts", len(originals), "originals")
 
 
 def require_float32(precision: Precision, path: Path) -> None:
@@ -44,19 +59,3 @@ def require_device(device: str, path: Path) -> None:
     if device.startswith("cuda"):
         # No error: beside it there may be runs, which are on the GPU.
         warn(f"{path} is an exported model, which is for CPUs: {device} is of no use to it")
-
-
-def require_possible(
-    wanted: int, beam: int, *, sampling: Sampling | None, seed: int, mbr: Mbr | None, rerank: Rerank | None
-) -> None:
-    """Refuses what cannot be done, or not together."""
-    if wanted < 1:
-        raise ConfigError(f"{wanted - 1} alternatives cannot be; give 0 or more")
-    if sampling is None and wanted > beam:
-        raise ConfigError(f"the {wanted} best need a beam of at least {wanted}, not {beam}")
-    if mbr is not None and wanted > mbr.samples:
-        raise ConfigError(f"the {wanted} best need at least {wanted} samples, not {mbr.samples}")
-    if rerank is not None and sampling is not None:
-        raise ConfigError("what is drawn is not reranked; leave out sampling and mbr, or rerank")
-    if not 0 <= seed < _SEEDS:
-        raise ConfigError(f"the seed is {seed}; it must be at least 0 and below 2^63")

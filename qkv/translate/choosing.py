@@ -41,6 +41,14 @@ def reranked(
     ]
 
 
+def told_apart(ranked: Sequence[Translation]) -> list[Translation]:
+    """The best of those that have the same text, in their order."""
+    by_text: dict[str, Translation] = {}
+    for one in ranked:
+        by_text.setdefault(one.text, one)
+    return [*by_text.values()]
+
+
 def _weighed(one: Translation, second: Translation, weight: float) -> Translation:
     # What weighs nothing has no say, not even where it holds a translation to be impossible.
     score = one.score if weight == 0 else (1 - weight) * one.score + weight * second.score

@@ -52,3 +52,7 @@ class Translation:
     def log_probability(self) -> float:
         """Of the whole of it; closer to zero is better."""
         return math.fsum(self.token_scores)
+
+
+NOTHING = Translation("", 0.0, complete=True)
+"""The translation of an empty text."""

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,29 +20,26 @@ from qkv.errors import ConfigError
 from qkv.inspecting.opened import Opened
 from qkv.progress import warn
 from qkv.search.engine import Engine
-from qkv.search.rules import Prefix
 from qkv.search.sample import Sampling
 from qkv.search.whole import WholeSearch
 from qkv.text.cleaning import normalise
-from qkv.text.growing import GrowingText
 from qkv.text.languages import Direction
 from qkv.text.subwords import Tokenizer
-from qkv.text.words import first_word
 from qkv.translate.asked import Asked
-from qkv.translate.checks import require_as_many, require_device, require_float32, require_possible, require_texts
-from qkv.translate.choosing import by_likeness, reranked
+from qkv.translate.checks import require_as_many, require_device, require_float32, require_one_each, require_texts
+from qkv.translate.continuing import continuations
 from qkv.translate.directions import SeveralDirectionsError, chosen, directions_of, every
-from qkv.translate.looking import Lookable, Sought
+from qkv.translate.finding import Finder, Wanted, require_possible
+from qkv.translate.looking import Lookable
 from qkv.translate.options import Controls, Mbr, Precision, Rerank, Terms
 from qkv.translate.searcher import AT_ONCE, Searcher
-from qkv.translate.stream import Stream
-from qkv.translate.translation import Translation
+from qkv.translate.stream import Stream, growing
+from qkv.translate.translation import NOTHING, Translation
 from qkv.translate.wording import Wording
 
 if TYPE_CHECKING:
     from qkv.models.encoder_decoder import EncoderDecoder
 
-_EMPTY = Translation("", 0.0, complete=True)
 _GIVEN_UP = Translation("", -math.inf, complete=False)
 _TEXTS = 2000
 _FOR_MBR = Sampling(epsilon=0.02)
@@ -286,55 +283,38 @@ class Translator:
         any more: such a text is given up, and comes back empty and not complete.
         """
         require_texts(texts, "texts")
-        _require_one_each(texts, prefixes, terms, originals)
+        require_one_each(texts, prefixes=prefixes, terms=terms, originals=originals)
         searcher = dataclasses.replace(self._searcher(beam=beam, length_penalty=length_penalty), abandoned=abandoned)
-        search = searcher.search
-        controls = controls or Controls()
         if mbr is not None:
             sampling = sampling or _FOR_MBR
         if rerank is not None:
             rerank = rerank.beside(self.source_language, self.target_language)
-        wanted = alternatives + 1
-        require_possible(wanted, search.beam, sampling=sampling, seed=seed, mbr=mbr, rerank=rerank)
+        controls = controls or Controls()
+        wanted = Wanted(controls, alternatives, sampling, seed, mbr, rerank, align)
+        require_possible(wanted, searcher.search.beam)
         asked = [
-            one
+            self._wording.asked(
+                number,
+                text,
+                controls,
+                prefix=prefixes[number] if prefixes else "",
+                terms=terms[number] if terms else None,
+                original=originals[number] if originals else None,
+            )
             for number, text in enumerate(texts)
-            if (one := self._wording.asked(number, text, controls, *_for(number, prefixes, terms, originals))).source
         ]
-        # Two that differ by their marks or capitals alone are one where these are written otherwise.
-        restyled = any(one.style is not None for one in asked)
-        wider = rerank is not None or (restyled and alternatives > 0)
-        count = mbr.samples if mbr is not None else search.beam if wider and sampling is None else wanted
+        asked = [one for one in asked if one.source]
+        finder = Finder(searcher, wanted, restyled=any(one.style is not None for one in asked))
         found: dict[int, list[Translation]] = {}
-        helpings: Iterator[Sequence[Asked]]
-        if sampling is None:
-            helpings = searcher.helpings(asked, controls, looks=align)
-        else:
-            helpings = searcher.batches(asked, rows=count)
-        for batch in helpings:
-            if sampling is None:
-                hypotheses = searcher.look(batch, controls, keep=count, looks=align)
-                sought = Sought(controls, count)
-            else:
-                hypotheses = searcher.draw(batch, sampling, seed=seed, count=count, looks=align)
-                sought = None
-            some = [
-                [searcher.told(one, hypothesis, aligned=align, sought=sought) for hypothesis in group]
-                for one, group in zip(batch, hypotheses, strict=True)
-            ]
-            if mbr is not None:
-                some = [by_likeness(group, mbr.likeness) for group in some]
-            if rerank is not None:
-                some = reranked([texts[one.number] for one in batch], some, rerank, search.length_penalty)
-            if restyled and sampling is None:
-                some = [_told_apart(group) for group in some]
-            found |= {one.number: group[:wanted] for one, group in zip(batch, some, strict=True)}
+        for some in finder.helpings(asked):
+            ranked = finder.ranked(some, [texts[one.number] for one in some])
+            found |= zip((one.number for one in some), ranked, strict=True)
             if progress is not None:
-                progress(len(batch))
+                progress(len(some))
         if progress is not None:
             # Empty texts cost nothing, but whoever counts expects them.
             progress(len(texts) - len(found))
-        return [_with_alternatives(found[number]) if number in found else _EMPTY for number in range(len(texts))]
+        return [_with_alternatives(found[number]) if number in found else NOTHING for number in range(len(texts))]
 
     @property
     def at_once(self) -> int:
@@ -412,7 +392,8 @@ class Translator:
             raise ConfigError("this run writes the last word first, so there is nothing to show before all is written")
         require_texts([text, prefix], "texts")
         controls = controls or Controls()
-        return Stream(self._grow(self._wording.asked(0, text, controls, prefix, original=original), controls))
+        asked = self._wording.asked(0, text, controls, prefix, original=original)
+        return Stream(growing(self._searcher(beam=1), asked, controls))
 
     def continuations(
         self,
@@ -435,36 +416,7 @@ class Translator:
         searcher = self._searcher()
         if abandoned is not None:
             searcher = dataclasses.replace(searcher, abandoned=lambda _: abandoned())
-        new_word = self._wording.ends_a_word(prefix)
-        begun = first.rule.tokens if isinstance(first.rule, Prefix) else ()
-        asked = [
-            dataclasses.replace(first, number=number, rule=Prefix((*begun, token)))
-            for number, token in enumerate(searcher.following(first, begun, count=2 * count, new_word=new_word))
-        ]
-        found = [
-            searcher.told(one, best, aligned=align, sought=Sought(Controls(), 1))
-            for one, some in zip(asked, searcher.look(asked, Controls(), keep=1, looks=align), strict=True)
-            for best in some
-        ]
-        # A word may be cut in several ways: the first of them is the likeliest.
-        given = len(self._wording.written(begun, first.style))
-        by_word = {first_word(one.text[given:]): one for one in reversed(found)}
-        return [one for one in found if one in by_word.values()][:count]
-
-    def _grow(self, asked: Asked, controls: Controls) -> Generator[str, None, Translation]:
-        if not asked.source:
-            return _EMPTY
-        text = GrowingText(self.tokenizer, asked.style)
-        searcher = self._searcher(beam=1)
-        beam, tokens = searcher.grow(asked, controls)
-        for token in tokens:
-            if more := text.add(token):
-                yield more
-        ((best,),) = beam.best()
-        found = searcher.told(asked, best, sought=Sought(controls, 1))
-        if rest := found.text[len(text.text) :]:
-            yield rest
-        return found
+        return continuations(searcher, first, prefix, count=count, align=align)
 
     def _searcher(self, **changes: float | None) -> Searcher:
         """How to search, with what is asked for here in place of the run's."""
@@ -481,43 +433,6 @@ class Translator:
         )
 
 
-def _require_one_each(
-    texts: Sequence[str],
-    prefixes: Sequence[str] | None,
-    terms: Sequence[Terms | None] | None,
-    originals: Sequence[str] | None,
-) -> None:
-    if prefixes is not None:
-        require_texts(prefixes, "prefixes")
-        require_as_many(len(texts), "texts", len(prefixes), "prefixes")
-    if terms is not None:
-        require_as_many(len(texts), "texts", len(terms), "terms, or None,")
-    if originals is not None:
-        require_texts(originals, "originals")
-        require_as_many(len(texts), "texts", len(originals), "originals")
-
-
-def _for(
-    number: int,
-    prefixes: Sequence[str] | None,
-    terms: Sequence[Terms | None] | None,
-    originals: Sequence[str] | None,
-) -> tuple[str, Terms | None, str | None]:
-    return (
-        prefixes[number] if prefixes else "",
-        terms[number] if terms else None,
-        originals[number] if originals else None,
-    )
-
-
-def _told_apart(ranked: list[Translation]) -> list[Translation]:
-    """The best of those that have the same text, in their order."""
-    by_text: dict[str, Translation] = {}
-    for one in ranked:
-        by_text.setdefault(one.text, one)
-    return [*by_text.values()]
-
-
 def _with_alternatives(ranked: list[Translation]) -> Translation:
     if not ranked:
         return _GIVEN_UP
@@ -528,4 +443,4 @@ def _with_alternatives(ranked: list[Translation]) -> Translation:
 def _of_nothing(target: str) -> Translation:
     """How an empty source is translated: by nothing."""
     text = normalise(target)
-    return Translation(text, -math.inf, complete=True) if text else _EMPTY
+    return Translation(text, -math.inf, complete=True) if text else NOTHING

@@ -17,9 +17,9 @@ from qkv.text.subwords import Tokenizer
 from qkv.text.typography import Style, plain
 from qkv.translate import Relay, translate_document
 from qkv.translate.asked import Asked
+from qkv.translate.choosing import told_apart
 from qkv.translate.options import Controls, Terms
 from qkv.translate.translation import Translation
-from qkv.translate.translator import _told_apart
 from qkv.translate.wording import Wording
 from tests import toy
 from tests.translate.made import untrained
@@ -141,7 +141,7 @@ def test_of_translations_that_differ_by_their_marks_alone_there_is_one(toy_data:
 
 def test_of_equal_texts_the_best_is_kept_in_its_place() -> None:
     some = [Translation(text, -score, complete=True) for score, text in enumerate("abacb")]
-    assert [(one.text, one.score) for one in _told_apart(some)] == [("a", 0), ("b", -1), ("c", -3)]
+    assert [(one.text, one.score) for one in told_apart(some)] == [("a", 0), ("b", -1), ("c", -3)]
 
 
 @pytest.mark.parametrize("prefix", ['"Je', "«\u00a0Je", "Je"])
