@@ -41,7 +41,7 @@ MODERN: Settings = {
 ADAMW: Settings = {"training.optimizer": "adamw", "training.learning_rate": 2e-3}
 MUON: Settings = {"training.optimizer": "muon", "training.learning_rate": 6e-3, "training.rest_rate": 0.5}
 FAST: Settings = {**MODERN, **MUON, "model.initial": "silent", "training.weight_decay": 0.1}
-"""The recipe of this name, with the schedule of a short run."""
+"""The recipe of this name, but for what goes with the length of a run: its schedule, and its weight decay."""
 WIDE: Settings = {"model.width": 768, "model.heads": 12, "model.hidden": 2048}
 FREE: Settings = {"training.schedule": "free"}
 

@@ -26,5 +26,5 @@ def student() -> Config:
     return fast().with_changes(
         model={"width": 384, "heads": 6, "hidden": 1024, "encoder_layers": 12, "decoder_layers": 1},
         # With weight decay it was never tried.
-        training={"steps": 24_000, "weight_decay": 0.0},
+        training={"steps": 24_000, "save_every": 1500, "weight_decay": 0.0},
     )

@@ -38,12 +38,13 @@ def test_every_trial_is_a_recipe(name: str) -> None:
     assert config.rows_a_step * config.row_width > 0.98 * 32_768
 
 
-def test_fast_is_the_recipe_of_this_name_but_for_the_schedule_of_a_short_run() -> None:
+def test_fast_is_the_recipe_of_this_name_but_for_what_goes_with_the_length_of_a_run() -> None:
     ours, theirs = config_of(TRIALS["fast"], {}), recipe("fast")
     assert ours.model == theirs.model
-    same = "optimizer learning_rate rest_rate weight_decay tokens_per_batch clip beta2 label_smoothing"
+    same = "optimizer learning_rate rest_rate tokens_per_batch clip beta2 label_smoothing"
     for name in same.split():
         assert getattr(ours.training, name) == getattr(theirs.training, name)
+    assert (ours.training.weight_decay, theirs.training.weight_decay) == (0.1, 0.06)
 
 
 def test_the_papers_control_has_its_model_and_the_peak_of_its_rate_sooner() -> None:

@@ -38,6 +38,14 @@ def test_directions_stay_and_singular_values_come_near_one(shape: tuple[int, ...
     torch.testing.assert_close(left @ seen @ right, orthogonal(some), rtol=0, atol=1e-4)
 
 
+def test_a_direction_three_hundred_times_weaker_moves_as_much_as_the_others() -> None:
+    left, _, right = torch.linalg.svd(matrices(1, 6, 9), full_matrices=False)
+    values = torch.tensor([1.0, 0.9, 0.7, 0.5, 0.3, 1 / 300])
+    seen = (left.mT @ orthogonal(left * values @ right) @ right.mT)[0].diagonal()
+    assert seen.min() > 0.6
+    assert seen.max() < 1.3
+
+
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_the_size_of_a_matrix_does_not_matter(factor: float) -> None:
     some = matrices(2, 5, 7)
