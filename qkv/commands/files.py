@@ -200,11 +200,8 @@ def _translation(
             progress=show,
             **how,
         )
-        for document in documents:
-            for sentence, one in zip(document.sentences, document.translations, strict=True):
-                if not one.complete:
-                    quoted = f"{sentence[:_QUOTED]!r}…"
-                    warn(f"{source}: a sentence was cut off by the length limit: {quoted}")
+        for sentence in (sentence for document in documents for sentence in document.cut_off):
+            warn(f"{source}: a sentence was cut off by the length limit: {sentence[:_QUOTED]!r}…")
         return [document.text for document in documents]
 
     return translate

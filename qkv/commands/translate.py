@@ -257,11 +257,7 @@ def _by_sentences(translator: AnyTranslator, terms: _MakeTerms, options: argpars
             found = translate_documents(translator, lines, terms=terms, apart=True, progress=progress.advance, **how)
         output.writelines(one_line(one.text) + "\n" for one in found)
         output.flush()
-        return [
-            number
-            for number, one in enumerate(found, start=done + 1)
-            if not all(sentence.complete for sentence in one.translations)
-        ]
+        return [number for number, one in enumerate(found, start=done + 1) if one.cut_off]
 
     return show
 
@@ -285,9 +281,8 @@ def _document(translator: AnyTranslator, terms: _MakeTerms, options: argparse.Na
             )
         output.write(found.text)
         output.flush()
-        for sentence, one in zip(found.sentences, found.translations, strict=True):
-            if not one.complete:
-                warn(f"a sentence was cut off by the length limit: {sentence[:_QUOTED]!r}…")
+        for sentence in found.cut_off:
+            warn(f"a sentence was cut off by the length limit: {sentence[:_QUOTED]!r}…")
         return []
 
     return show

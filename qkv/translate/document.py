@@ -71,6 +71,11 @@ class Document:
     sentences: tuple[str, ...]
     translations: tuple[Translation, ...]
 
+    @property
+    def cut_off(self) -> list[str]:
+        """The sentences whose translations did not end before the length limit."""
+        return [text for text, one in zip(self.sentences, self.translations, strict=True) if not one.complete]
+
 
 @dataclass(frozen=True)
 class Parted:
