@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from qkv.commands.arguments import Commands, line_arguments, precision_argument, require_together, search_arguments
+from qkv.commands.decoding import (
+    asked_arguments,
+    drawn_arguments,
+    how_of,
+    prefixes_of,
+    require_sound,
+    reranking_arguments,
+    terms_of_each,
+)
 from qkv.commands.files import extensions, models_and_files, require_files, translate_files
 from qkv.commands.lines import helpings, input_lines, one_line, open_output, values
 from qkv.commands.models import load_any, model_arguments, refuse_text, tell_of_usual_heads
@@ -20,13 +27,11 @@ from qkv.progress import Progress, warn
 from qkv.text.cleaning import normalise, says_nothing
 
 if TYPE_CHECKING:
-    from qkv.translate import Controls, Relay, Sampling, Terms, Translation, Translator
+    from qkv.translate import Relay, Terms, Translation, Translator
 
 
 _NAMED = 10
 _QUOTED = 40
-_DEFAULT_WEIGHT = 0.5
-_DEFAULT_SAMPLES = 32
 
 _OF_USE_ONLY_WITH = {
     ("sample", "mbr"): ("temperature", "top_k", "top_p", "epsilon", "seed"),
@@ -52,7 +57,6 @@ _NOT_WITH = {
 }
 _OF_SENTENCES = ("n_best", "scores", "json", "stream", "prefix", "prefixes", "whole_lines")
 """What is asked for or told of one sentence: a line is one then."""
-_NOTHING = "none"
 
 
 def add_translate(commands: Commands[Any]) -> None:
@@ -85,29 +89,12 @@ def add_translate(commands: Commands[Any]) -> None:
     line_arguments(parser)
     search_arguments(parser)
     precision_argument(parser)
-    _asked_arguments(parser)
+    asked_arguments(parser)
     _shown_arguments(parser)
     _text_arguments(parser)
-    _drawn_arguments(parser)
-    _reranking_arguments(parser)
+    drawn_arguments(parser)
+    reranking_arguments(parser)
     parser.set_defaults(run=_translate)
-
-
-def _asked_arguments(parser: argparse.ArgumentParser) -> None:
-    asked = parser.add_argument_group("what translations are like")
-    asked.add_argument("--coverage-penalty", type=float, metavar="BETA", help="what it costs to leave parts out")
-    asked.add_argument("--no-repeat", type=int, metavar="N", help="no sequence of N tokens comes twice")
-    asked.add_argument("--min-length", type=int, metavar="N", help="at least N tokens before the end")
-    asked.add_argument("--prefix", metavar="TEXT", help="what every translation begins with")
-    asked.add_argument("--prefixes", type=Path, metavar="FILE", help="what each translation begins with, line by line")
-    asked.add_argument("--glossary", type=Path, metavar="TSV", help="a file of terms that must appear, or must not")
-    asked.add_argument(
-        "--keep",
-        metavar="KINDS",
-        help="what comes out unchanged, once each: placeholders, tags, entities, urls, e-mails, paths, code, numbers; "
-        "amounts are numbers that may be written in another way, and none is nothing (default: "
-        "placeholders,urls,e-mails,amounts; where a line is taken for one sentence, none)",
-    )
 
 
 def _shown_arguments(parser: argparse.ArgumentParser) -> None:
@@ -140,29 +127,6 @@ def _text_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _drawn_arguments(parser: argparse.ArgumentParser) -> None:
-    drawn = parser.add_argument_group("drawing")
-    drawn.add_argument("--sample", action="store_true", help="draw translations instead of searching for the best")
-    drawn.add_argument(
-        "--mbr", choices=["chrf", "bleu"], help="draw many and take the one that is most like the others"
-    )
-    drawn.add_argument("--samples", type=int, metavar="N", help=f"with --mbr: how many (default: {_DEFAULT_SAMPLES})")
-    drawn.add_argument("--temperature", type=float, metavar="T", help="below 1 is more careful")
-    drawn.add_argument("--top-k", type=int, metavar="K", help="only the K best tokens")
-    drawn.add_argument("--top-p", type=float, metavar="P", help="only the best tokens up to P together")
-    drawn.add_argument(
-        "--epsilon", type=float, metavar="P", help="only tokens of at least this probability (with --mbr: 0.02)"
-    )
-    drawn.add_argument("--seed", type=int, help="another seed, other translations (default: 0)")
-
-
-def _reranking_arguments(parser: argparse.ArgumentParser) -> None:
-    again = parser.add_argument_group("reranking")
-    again.add_argument("--rerank", type=Path, metavar="RUN", help="a second model, asked about all that the beam found")
-    again.add_argument("--weight", type=float, metavar="W", help=f"its weight, 0 to 1 (default: {_DEFAULT_WEIGHT})")
-    again.add_argument("--backward", action="store_true", help="it translates the other way: it scores the source")
-
-
 def _translate(options: argparse.Namespace) -> None:
     refuse_text(options)
     if options.target_language and not options.file:
@@ -171,18 +135,16 @@ def _translate(options: argparse.Namespace) -> None:
     if options.n_best is not None and options.n_best < 1:
         raise ConfigError(f"--n-best is {options.n_best}; it must be at least 1")
     lines = input_lines(options, with_ends=options.document) if not options.file else iter(())
-    prefixes = _prefixes(options)
-    terms = _terms(options, usual=not _asks_of_sentences(options))
-    # What was typed wrong is told before anything is loaded.
-    _controls(options)
-    _sampling(options)
+    prefixes = prefixes_of(options)
+    terms = terms_of_each(options, usual=not _asks_of_sentences(options))
+    require_sound(options)
     if options.file:
         require_files(options.file)
     translator = load_any(options, options.precision)
     if not translator.holds_to_terms and options.glossary is None and options.keep is None:
         terms = None
     if options.file:
-        translate_files(translator, options, _how(options), terms)
+        translate_files(translator, options, how_of(options), terms)
         return
     if options.tags:
         tell_of_usual_heads(translator)
@@ -217,7 +179,7 @@ length limit cut off."""
 
 
 def _in_order(translator: AnyTranslator, terms: _MakeTerms, options: argparse.Namespace) -> _Show:
-    how = {"alternatives": (options.n_best or 1) - 1, **_how(options)}
+    how = {"alternatives": (options.n_best or 1) - 1, **how_of(options)}
     # What is asked for wrongly is told before the output is touched.
     translator.translate([], **how)
     progress = Progress("translating", total=None, unit="lines")
@@ -247,7 +209,7 @@ def _in_order(translator: AnyTranslator, terms: _MakeTerms, options: argparse.Na
 def _by_sentences(translator: AnyTranslator, terms: _MakeTerms, options: argparse.Namespace) -> _Show:
     from qkv.translate import translate_documents
 
-    how = _how(options)
+    how = how_of(options)
     translator.translate([], **how)
     progress = Progress("translating", total=None, unit="sentences")
 
@@ -265,7 +227,7 @@ def _by_sentences(translator: AnyTranslator, terms: _MakeTerms, options: argpars
 def _document(translator: AnyTranslator, terms: _MakeTerms, options: argparse.Namespace) -> _Show:
     from qkv.translate import translate_document
 
-    how = _how(options)
+    how = how_of(options)
     translator.translate([], **how)
     progress = Progress("translating", total=None, unit="sentences")
 
@@ -301,19 +263,8 @@ def _way(options: argparse.Namespace) -> Callable[[AnyTranslator, _MakeTerms, ar
     return _in_order if _asks_of_sentences(options) else _by_sentences
 
 
-def _how(options: argparse.Namespace) -> dict[str, Any]:
-    """How translations are looked for."""
-    return {
-        "beam": options.beam,
-        "length_penalty": options.length_penalty,
-        "seed": options.seed or 0,
-        "controls": _controls(options),
-        **_choice(options),
-    }
-
-
 def _stream(translator: AnyTranslator, _: _MakeTerms, options: argparse.Namespace) -> _Show:
-    controls = _controls(options)
+    controls = how_of(options)["controls"]
 
     def show(done: int, texts: list[str], prefixes: list[str] | None, output: TextIO) -> list[int]:
         cut_off = []
@@ -340,80 +291,6 @@ def _rows(number: int, best: Translation, options: argparse.Namespace) -> Iterat
     for one in (best, *best.alternatives):
         score = f"{one.score:.4f}\t" if options.scores or several else ""
         yield (f"{number}\t" if several else "") + score + one_line(one.text) + "\n"
-
-
-def _controls(options: argparse.Namespace) -> Controls:
-    from qkv.translate import Controls
-
-    return Controls(
-        coverage_penalty=options.coverage_penalty or 0.0,
-        no_repeats_of=options.no_repeat or 0,
-        least_tokens=options.min_length or 0,
-    )
-
-
-def _choice(options: argparse.Namespace) -> dict[str, Any]:
-    """How a translation is chosen, where it is not the likeliest."""
-    from qkv.translate import Mbr, Rerank, Sampling, Translator
-
-    if options.rerank is not None:
-        weight = _DEFAULT_WEIGHT if options.weight is None else options.weight
-        other = Translator.load(options.rerank, device=options.device)
-        return {"rerank": Rerank(other, weight, backward=options.backward)}
-    if options.mbr is not None:
-        samples = _DEFAULT_SAMPLES if options.samples is None else options.samples
-        return {"mbr": Mbr(options.mbr, samples), "sampling": _sampling(options)}
-    return {"sampling": _sampling(options) or Sampling()} if options.sample else {}
-
-
-def _sampling(options: argparse.Namespace) -> Sampling | None:
-    """What may be drawn, where that is said."""
-    from qkv.translate import Sampling
-
-    given = {name: getattr(options, name) for name in ("temperature", "top_k", "top_p", "epsilon")}
-    given = {name: value for name, value in given.items() if value is not None}
-    return Sampling(**given) if given else None
-
-
-def _prefixes(options: argparse.Namespace) -> Callable[[int, int], list[str] | None]:
-    """What so many lines after so many others begin with; asked for none, that there are no more."""
-    if options.prefixes is None:
-        return lambda _, count: [options.prefix] * count if options.prefix else None
-    from qkv.text.files import read_lines
-
-    lines = read_lines(options.prefixes)
-
-    def prefixes(done: int, count: int) -> list[str]:
-        some = [*itertools.islice(lines, count)]
-        if len(some) < count:
-            raise TextError(
-                f"{options.prefixes} has {done + len(some):,} lines, and the input has more; give a line for each, "
-                "empty where a translation may begin as it likes"
-            )
-        if not count and next(lines, None) is not None:
-            raise TextError(
-                f"{options.prefixes} has more lines than the input, which has {done:,}; give a line for each"
-            )
-        return some
-
-    return prefixes
-
-
-def _terms(options: argparse.Namespace, *, usual: bool) -> _MakeTerms:
-    """What the translation of a sentence has to keep to, the usual where nobody says; None for nothing."""
-    from qkv.text.glossary import Glossary
-    from qkv.translate import COMMONLY_KEPT, terms_of
-
-    glossary = Glossary.load(options.glossary) if options.glossary is not None else None
-    kept: Sequence[str] = COMMONLY_KEPT if usual else ()
-    if options.keep is not None:
-        kept = () if options.keep == _NOTHING else options.keep.split(",")
-    if glossary is None and not kept:
-        return None
-    terms = partial(terms_of, glossary=glossary, keep=kept)
-    # What is asked for wrongly is told before anything is loaded.
-    terms("")
-    return terms
 
 
 def _tell_of_lines(numbers: Sequence[int], what: str) -> None:
