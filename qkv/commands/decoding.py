@@ -68,6 +68,7 @@ def require_sound(options: argparse.Namespace) -> None:
 def how_of(options: argparse.Namespace) -> dict[str, Any]:
     """What `Translator.translate` is told of how translations are looked for."""
     return {
+        "alternatives": (options.n_best or 1) - 1,
         "beam": options.beam,
         "length_penalty": options.length_penalty,
         "seed": options.seed or 0,
