@@ -22,7 +22,7 @@ from qkv.reproduce.provenance import changed, commit_of, processor
 from qkv.run import RunDirectory
 from qkv.storage import write_atomically
 from qkv.text.files import read_lines
-from qkv.training.loop import train_run
+from qkv.training.attempts import train_run
 from qkv.training.plan import require_ready
 from qkv.training.processes import Processes
 from qkv.translate import Translator

@@ -20,7 +20,7 @@ from qkv.training.adapting import (
     tagged_alike,
     to_adapt,
 )
-from qkv.training.loop import train_run
+from qkv.training.attempts import train_run
 from qkv.training.plan import require_ready
 from qkv.training.processes import joined
 from qkv.training.stopping import in_time

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import torch
 
-from qkv.checkpoint import BEGAN_WITH
 from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.data.batches import Batches
-from qkv.devices import choose_device, release_memory
-from qkv.errors import CheckpointError, QkvError, TrainingError
+from qkv.errors import TrainingError
 from qkv.prepare import Prepared
-from qkv.run import MAY_CHANGE, RunDirectory
-from qkv.settings import settings
+from qkv.run import RunDirectory
 from qkv.storage import write_atomically
-from qkv.training.adapting import begin_with, origin, start_of
-from qkv.training.before import Before
-from qkv.training.checkpoints import Checkpoints, newest_saved, require_same_data
+from qkv.training.checkpoints import Checkpoints
 from qkv.training.divergence import SLOWER, Diverged, Setback
-from qkv.training.feeding import batches_of, prefetched
-from qkv.training.fitting import fitted
+from qkv.training.feeding import prefetched
 from qkv.training.history import History
 from qkv.training.learner import Learner
 from qkv.training.optimizer import learning_rate
-from qkv.training.parallel import require_rows
 from qkv.training.processes import Processes
 from qkv.training.reports import Log, ProgressLine, Window
 from qkv.training.step import Outcome
@@ -40,98 +31,6 @@ from qkv.training.stopping import SIGNAL, Stopping
 from qkv.training.validation import Validation
 
 _NAMED_LINES = 5
-
-
-def train_run(
-    config: Config,
-    run: RunDirectory,
-    prepared: Prepared,
-    processes: Processes,
-    *,
-    before: Before | None = None,
-    deadline: float | None = None,
-    got_on: bool = False,
-) -> bool:
-    """Trains until the steps are done, going on from the newest checkpoint where there is one.
-
-    A new run may begin with the weights of what was `before`.
-
-    False where time was up before; a signal raises `Stopped`. The same call goes on in either case. Time for nothing at
-    all raises `NoTimeError`, unless whoever calls has `got_on` before.
-    """
-    with ExitStack() as held:
-
-        def claim() -> int | str:
-            # A flipped byte in the ids would be learned without a word: reading them once is cheap beside training.
-            prepared.verify()
-            held.enter_context(run.held())
-            require_same_data(run, prepared)
-            return run.settled(config).training.tokens_per_batch
-
-        def begin() -> None:
-            run.begin(settled)
-            run.remember(prepared.directory)
-            write_atomically(run.tokenizer_file, prepared.tokenizer().model)
-            # Last, as what tells that the run before is needed no more.
-            if before is not None:
-                begin_with(run, before)
-
-        tokens = processes.by_first(claim)
-        device = processes.own_device(choose_device(config.training.device))
-        processes.connect(device)
-        settled = fitted(config.with_changes(training={"tokens_per_batch": tokens}), processes, prepared)
-        processes.by_first(begin)
-        stopping = Stopping(deadline, got_on=got_on)
-        ended = _attempt(_Training.begin(settled, run, prepared, processes, stopping))
-        while isinstance(ended, Setback):
-            # There may be no room for two.
-            release_memory(device)
-            ended = _attempt(_Training.begin(settled, run, prepared, processes, stopping, ended))
-        return ended
-
-
-def _attempt(training: _Training) -> Setback | bool:
-    """Trains until the run has to go back, or has not; then, whether it is finished."""
-    run, line = training.run, training.line
-    try:
-        if training.checkpoints.finished():
-            line.say(f"{run.path} is finished; {training.how_to_go_on()}")
-            return True
-        with _full_memory_explained(training):
-            with training.stopping.listening():
-                training.introduce()
-                training.run_steps()
-                if not training.done:
-                    why = training.explain()
-                    training.log.write("stopped", training.step, why=why)
-                    line.say(why)
-                    return False
-            training.checkpoints.finish()
-    except Diverged as diverged:
-        training.go_back(diverged.setback)
-        return diverged.setback
-    except QkvError as error:
-        training.log.write("stopped", training.step, why=str(error))
-        raise
-    finally:
-        training.checkpoints.close()
-        line.close()
-        training.log.close()
-    skipped = training.history.skipped
-    left_out = f"; {skipped:,} steps were left out" if skipped else ""
-    line.say(f"finished after step {training.step:,}: {run.path}{left_out}")
-    return True
-
-
-@contextmanager
-def _full_memory_explained(training: _Training) -> Iterator[None]:
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise TrainingError(
-            f"the memory of {training.learner.device} is full; --set training.accumulate="
-            f"{2 * training.config.training.accumulate} needs about half as much of it for the same steps"
-        ) from error
 
 
 class _Begun(NamedTuple):
@@ -144,7 +43,7 @@ class _Begun(NamedTuple):
 
 
 @dataclass
-class _Training:
+class Training:
     """A run in progress."""
 
     config: Config
@@ -172,68 +71,6 @@ class _Training:
     clock: float = 0.0
     """When that began."""
 
-    @classmethod
-    def begin(
-        cls,
-        config: Config,
-        run: RunDirectory,
-        prepared: Prepared,
-        processes: Processes,
-        stopping: Stopping,
-        setback: Setback | None = None,
-    ) -> _Training:
-        """A new run, or the one that the newest sound checkpoint tells of, with what a setback changes in it."""
-        options = config.training
-        tokenizer = prepared.tokenizer()
-        require_rows(config.fewest_rows, options, processes.count)
-        batches, held_out = (batches_of(config, prepared, name) for name in ("train", "valid"))
-        saved = newest_saved(run, processes)
-        start = start_of(run, config, prepared) if saved is None else None
-        learner = Learner.begin(config, tokenizer.size, processes, start)
-        if saved is not None:
-            run.require_settings(config, saved)
-            learner.restore(saved)
-        try:
-            history = History.of({} if saved is None else saved.state)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"{run.path}: the state of its newest checkpoint is damaged: {error}") from error
-        # How good another's weights are is told before they are changed.
-        history.unvalidated = history.unvalidated or start is not None
-        stopping.expect("validation", history.validation_seconds)
-        known = history.rollbacks if setback is None else setback.number - 1
-        silent = not processes.first
-        board = options.tensorboard
-        log = Log(run.log, history.step, known, unvalidated=history.unvalidated, tensorboard=board, silent=silent)
-        line = ProgressLine(options.steps, silent=silent)
-        if setback is not None:
-            history.go_on_after(setback)
-            log.write("rollback", history.step, **setback.report())
-        belongs_to: dict[str, Any] = {
-            "data": prepared.fingerprint,
-            "tokenizer": tokenizer.fingerprint,
-            "model": dataclasses.asdict(config.model),
-            "settings": {name: value for name, value in settings(config) if name not in MAY_CHANGE},
-        }
-        began_with = origin(run) if saved is None else saved.state.get(BEGAN_WITH)
-        if began_with is not None:
-            belongs_to[BEGAN_WITH] = began_with
-        return cls(
-            config=config,
-            run=run,
-            prepared=prepared,
-            processes=processes,
-            batches=batches,
-            validation=Validation.load(prepared, held_out, tokenizer, config),
-            learner=learner,
-            history=history,
-            checkpoints=Checkpoints(options, processes, run, learner, history, belongs_to, log, line, stopping),
-            log=log,
-            line=line,
-            stopping=stopping,
-            begun_at=history.step,
-            gone_back=setback is not None,
-        )
-
     @property
     def step(self) -> int:
         return self.history.step
@@ -241,32 +78,6 @@ class _Training:
     @property
     def done(self) -> bool:
         return self.history.done(self.config.training)
-
-    def how_to_go_on(self) -> str:
-        options = self.config.training
-        if self.history.stopped_early(options):
-            return f"it stopped early; to go on, set training.patience above {options.patience}"
-        return f"to go on, set training.steps above {self.step}"
-
-    def introduce(self) -> None:
-        """Says what is about to happen."""
-        device, precision = self.learner.device, str(self.learner.precision).removeprefix("torch.")
-        parameters = sum(parameter.numel() for parameter in self.learner.model.parameters())
-        where = str(device) if device.type == "cpu" else torch.cuda.get_device_name(device)
-        together = f" in {self.processes.count} processes" if self.processes.count > 1 else ""
-        self.line.say(
-            f"{parameters:,} parameters on {where} in {precision}{together}; "
-            f"{len(self.batches.rows):,} rows of {self.config.row_width} positions, {self.batches.fill:.1%} full on "
-            "the target's side"
-        )
-        if self.batches.left_out:
-            self.line.say(f"{self.batches.left_out:,} pairs are longer than a row and are not learned from")
-        if self.step:
-            self.line.say(f"going on after step {self.step:,}")
-        elif self.run.start.is_dir():
-            self.line.say(f"beginning with the weights in {self.run.start}")
-        if self.validation.texts and not self.validation.can_score():
-            self.line.say("no BLEU while training: sacrebleu is not installed")
 
     def run_steps(self) -> None:
         """Trains until all is done or it is to stop, and saves the last step, so that it can go on right after it."""
@@ -323,11 +134,6 @@ class _Training:
                 f"{history.best_step}"
             )
         return True
-
-    def explain(self) -> str:
-        """Why training stopped, which the first process tells."""
-        told: str = self.processes.by_first(lambda: self.stopping.explain(self.step, self.all_asked))
-        return told
 
     def _to_stop(self) -> bool:
         """Whether to stop before the next step: several do when a step has told all that one of them is to."""
@@ -436,15 +242,6 @@ class _Training:
         raise TrainingError(
             f"{reason}{often}. Try a smaller training.learning_rate, more training.warmup_steps or {tighter}: "
             f"the same command goes on from {place}"
-        )
-
-    def go_back(self, setback: Setback) -> None:
-        """Leaves only what was there before the trouble began; another attempt goes on from there."""
-        self.learner.take_step.queue.wait()
-        until = self.checkpoints.go_back(setback)
-        self.line.say(
-            f"{setback.reason}: back to step {until:,} with {setback.rate_factor:g} of the learning rate "
-            f"(rollback {setback.number} of {self.config.training.rollbacks})"
         )
 
     def report(self) -> None:

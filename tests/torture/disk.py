@@ -16,7 +16,7 @@ from qkv.errors import FullDiskError, StorageError
 from qkv.run import RunDirectory
 from qkv.storage import free_bytes, require_room
 from qkv.training import train_prepared
-from qkv.training.loop import _Training
+from qkv.training.loop import Training
 from tests import toy
 from tests.forked import run
 from tests.torture.trials import CONFIG, Tally, train
@@ -53,14 +53,14 @@ def _fill(disk: Path, leave: int) -> None:
 
 def train_on_a_filling_disk(data: Path, output: Path, leave: int, *, midway: bool, room_again: bool) -> int:
     """Trains; the disk fills before the save of step 6, or once that has begun, and may be free again after step 8."""
-    update = _Training.update
+    update = Training.update
 
     def fill_once_begun(path: Path, needed: int) -> None:
         require_room(path, needed)
         if midway and path.name == "step-0000006":
             _fill(output.parent, leave)
 
-    def updated(training: _Training, batch: Any) -> None:
+    def updated(training: Training, batch: Any) -> None:
         if training.step == 4 and not midway:
             training.checkpoints.look_after(wait=True)
             _fill(output.parent, leave)
@@ -71,7 +71,7 @@ def train_on_a_filling_disk(data: Path, output: Path, leave: int, *, midway: boo
 
     patch = pytest.MonkeyPatch()
     patch.setattr(storage, "require_room", fill_once_begun)
-    patch.setattr(_Training, "update", updated)
+    patch.setattr(Training, "update", updated)
     try:
         train_prepared(data, output, _CONFIG)
     except StorageError as error:

@@ -9,7 +9,7 @@ import pytest
 
 from qkv.config import Config
 from qkv.training import train_prepared
-from qkv.training.loop import _Training
+from qkv.training.loop import Training
 
 
 class Crash(BaseException):
@@ -20,14 +20,14 @@ def interrupted(
     monkeypatch: pytest.MonkeyPatch, data: Path, run: Path, config: Config, before: int, *, adapt: Path | None = None
 ) -> None:
     """Trains, and crashes before this step."""
-    sound = _Training.update
+    sound = Training.update
 
-    def update(training: _Training, batch: Any) -> None:
+    def update(training: Training, batch: Any) -> None:
         if training.step + 1 == before:
             raise Crash
         sound(training, batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Training, "update", update)
+        patch.setattr(Training, "update", update)
         with pytest.raises(Crash):
             train_prepared(data, run, config, adapt=adapt)

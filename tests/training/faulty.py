@@ -19,7 +19,7 @@ from qkv.cli import main
 from qkv.data.batch import PairBatch
 from qkv.errors import TrainingError
 from qkv.training import fitting, objective
-from qkv.training.loop import _Training
+from qkv.training.loop import Training
 from tests.training.many import record_sentences
 
 PATCH = pytest.MonkeyPatch()
@@ -63,16 +63,16 @@ FAULTS: dict[str, Callable[[], None]] = {
 }  # fmt: skip
 
 fault, rank, steps, *arguments = sys.argv[1:]
-sound = _Training.update
+sound = Training.update
 
 
-def update(training: _Training, batch: PairBatch) -> None:
+def update(training: Training, batch: PairBatch) -> None:
     if fault in FAULTS and int(rank) == RANK and str(training.step + 1) in steps.split(","):
         FAULTS[fault]()
     sound(training, batch)
 
 
-PATCH.setattr(_Training, "update", update)
+PATCH.setattr(Training, "update", update)
 if fault == "none" and steps != "0":
     record_sentences(Path(steps))
 if fault == "little memory":

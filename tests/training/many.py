@@ -19,7 +19,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from qkv.config import Config
 from qkv.data.batch import PairBatch
 from qkv.settings import settings
-from qkv.training.loop import _Training
+from qkv.training.loop import Training
 from tests.forked import run
 
 ROOT = Path(__file__).parents[2]
@@ -96,16 +96,16 @@ def together(data: Path, run: Path, config: Config, *, by: Callable[..., Ended] 
 
 def record_sentences(folder: Path) -> None:
     """From here on, this process writes down which rows it sees at every step."""
-    sound = _Training.update
+    sound = Training.update
     place = folder / f"rank-{os.environ.get('RANK', '0')}"
 
-    def update(training: _Training, batch: PairBatch) -> None:
+    def update(training: Training, batch: PairBatch) -> None:
         rows = [hashlib.sha256(str(row.tolist()).encode()).hexdigest() for row in batch.label_RW]
         with place.open("a") as file:
             file.write(json.dumps([training.step + 1, rows]) + "\n")
         sound(training, batch)
 
-    pytest.MonkeyPatch().setattr(_Training, "update", update)
+    pytest.MonkeyPatch().setattr(Training, "update", update)
 
 
 def sentences(folder: Path) -> dict[int, list[str]]:

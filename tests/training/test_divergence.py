@@ -14,7 +14,7 @@ from qkv.errors import TrainingError
 from qkv.run import RunDirectory
 from qkv.training import train_prepared
 from qkv.training.divergence import STEPS, Watch, place_to_go_on
-from qkv.training.loop import _Training
+from qkv.training.loop import Training
 from tests import toy
 from tests.toy import QUICK
 from tests.training.crashing import interrupted
@@ -95,7 +95,7 @@ def test_a_run_that_only_ever_stopped_goes_back_to_where_it_did(
     """And not to the beginning: what was saved when it stopped is not lost."""
     config = QUICK.with_changes(training={"save_every": 100, "validate_every": 100})
     with monkeypatch.context() as patch:
-        patch.setattr(_Training, "_to_stop", lambda training: training.step == 5)
+        patch.setattr(Training, "_to_stop", lambda training: training.step == 5)
         train_prepared(toy_data, tmp_path / "run", config, deadline=time.monotonic() + 1000)
     assert [step_of(one) for one in RunDirectory(tmp_path / "run").checkpoints()] == [5]
     # Steps 7 to 9, counted from where it goes on.

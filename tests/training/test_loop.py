@@ -596,7 +596,7 @@ def test_several_processes_are_to_have_time_for_what_comes_two_steps_later() -> 
 
     def still_to_do(step: int, count: int) -> tuple[str, ...]:
         training = SimpleNamespace(config=QUICK, step=step, processes=SimpleNamespace(count=count))
-        return loop._Training._still_to_do(training)  # type: ignore[arg-type]
+        return loop.Training._still_to_do(training)  # type: ignore[arg-type]
 
     assert still_to_do(4, 1) == ("step", "save")
     assert still_to_do(5, 1) == ("step", "validation", "save")

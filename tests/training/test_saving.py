@@ -18,7 +18,7 @@ from qkv.checkpoint import read, step_of
 from qkv.errors import CheckpointError, StorageError
 from qkv.run import RunDirectory
 from qkv.training import train_prepared
-from qkv.training.loop import _Training
+from qkv.training.loop import Training
 from qkv.training.saving import Keeping, Saver
 from tests import toy
 from tests.toy import QUICK
@@ -60,20 +60,20 @@ def test_what_is_written_is_what_was_there_when_saving_began(tmp_path: Path, mon
 def test_training_does_not_wait_for_the_disk(tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checkpoint of step 4 is written only when step 7 is taken."""
     go_on = threading.Event()
-    sound_update = _Training.update
+    sound_update = Training.update
 
     def save(*given: Any) -> None:
         assert go_on.wait(30), "training waits for the disk"
         save_file(*given)
 
-    def update(training: _Training, batch: Any) -> None:
+    def update(training: Training, batch: Any) -> None:
         sound_update(training, batch)
         if training.step == 7:
             assert not RunDirectory(tmp_path / "run").checkpoints()
             go_on.set()
 
     monkeypatch.setattr(checkpoint, "save_file", save)
-    monkeypatch.setattr(_Training, "update", update)
+    monkeypatch.setattr(Training, "update", update)
     train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"validate_every": 4}))
     assert go_on.is_set()
     assert [step_of(one) for one in RunDirectory(tmp_path / "run").checkpoints()] == [4, 8, 12]
@@ -91,9 +91,9 @@ def test_an_error_while_writing_ends_training(tmp_path: Path, toy_data: Path, mo
 def test_training_that_fails_waits_for_what_is_being_written(
     tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound_update, failing = _Training.update, threading.Event()
+    sound_update, failing = Training.update, threading.Event()
 
-    def update(training: _Training, batch: Any) -> None:
+    def update(training: Training, batch: Any) -> None:
         if training.step == 5:
             failing.set()
             raise ZeroDivisionError("while training")
@@ -105,7 +105,7 @@ def test_training_that_fails_waits_for_what_is_being_written(
         save_file(*given)
 
     monkeypatch.setattr(checkpoint, "save_file", save)
-    monkeypatch.setattr(_Training, "update", update)
+    monkeypatch.setattr(Training, "update", update)
     with pytest.raises(ZeroDivisionError, match="while training"):
         train_prepared(toy_data, tmp_path / "run", QUICK)
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-0000004"]
@@ -116,9 +116,9 @@ def test_the_log_is_on_disk_before_the_checkpoint_that_relies_on_it(
 ) -> None:
     """A log that cannot be written lets training go on, but nothing is saved that would not know of its lines."""
     run = tmp_path / "run"
-    sound = _Training.update
+    sound = Training.update
 
-    def update(training: _Training, batch: Any) -> None:
+    def update(training: Training, batch: Any) -> None:
         # In place of the log a directory, which nothing can be appended to.
         if training.step == 1:
             (run / "log.jsonl").mkdir()
@@ -127,7 +127,7 @@ def test_the_log_is_on_disk_before_the_checkpoint_that_relies_on_it(
         sound(training, batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Training, "update", update)
+        patch.setattr(Training, "update", update)
         train_prepared(toy_data, run, QUICK)
     assert [step_of(one) for one in RunDirectory(run).checkpoints()] == [8, 12]
     train_prepared(toy_data, tmp_path / "sound", QUICK)

@@ -22,7 +22,7 @@ from qkv.errors import NoTimeError, QkvError, Stopped
 from qkv.run import RunDirectory
 from qkv.training import stopping as stopping_module
 from qkv.training import train_prepared
-from qkv.training.loop import _Training
+from qkv.training.loop import Training
 from qkv.training.stopping import SIGNAL, TIME_IS_UP, Stopping, in_time
 from qkv.training.validation import Validation
 from tests import toy
@@ -39,15 +39,15 @@ def one_thread() -> Iterator[None]:
 
 def stop_during(monkeypatch: pytest.MonkeyPatch, steps: dict[int, signal.Signals]) -> None:
     """Sends this process a signal while it takes these steps, each of them once."""
-    sound = _Training.update
+    sound = Training.update
 
-    def update(training: _Training, batch: object) -> None:
+    def update(training: Training, batch: object) -> None:
         sound(training, batch)  # type: ignore[arg-type]
         number = steps.pop(training.step, None)
         if number is not None:
             os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(_Training, "update", update)
+    monkeypatch.setattr(Training, "update", update)
 
 
 @pytest.mark.parametrize(
