@@ -28,6 +28,7 @@ from qkv.run import RunDirectory
 from qkv.search.sample import Sampling
 from qkv.text.subwords import Tokenizer
 from qkv.training import train_prepared
+from qkv.translate.making import Makings
 from tests import toy
 from tests.toy import QUICK
 from tests.translate.made import untrained
@@ -82,7 +83,7 @@ def test_a_text_is_translated_alike_alone_and_in_a_batch(translator: Translator,
 def test_the_size_of_a_batch_changes_nothing(toy_run: Path) -> None:
     config = RunDirectory(toy_run).config()
     loaded = Translator.load(toy_run)
-    small = Translator(loaded.engine, loaded.tokenizer, SearchConfig(batch_tokens=1), right_to_left=False)
+    small = Translator(Makings.of(loaded.engine, loaded.tokenizer, SearchConfig(batch_tokens=1), right_to_left=False))
     assert config.search.batch_tokens > 1
     assert texts(small.translate(SOURCES[:12])) == texts(loaded.translate(SOURCES[:12]))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from qkv.errors import ConfigError
 from qkv.progress import warn
 from qkv.translate.options import Precision, Terms
+from qkv.translate.wording import Wording
 
 _DEVICE = re.compile("auto|(cpu|cuda)(:[0-9]+)?")
 
@@ -59,3 +60,22 @@ def require_device(device: str, path: Path) -> None:
     if device.startswith("cuda"):
         # No error: beside it there may be runs, which are on the GPU.
         warn(f"{path} is an exported model, which is for CPUs: {device} is of no use to it")
+
+
+def require_alike(name: str, one: Wording, other_name: str, other: Wording) -> None:
+    """Refuses models that cannot translate together, word for word."""
+    if other.tokenizer.fingerprint != one.tokenizer.fingerprint:
+        raise ConfigError(
+            f"{other_name} has not the same vocabulary as {name}, so they cannot translate together; train it with "
+            f"--tokenizer {name}/tokenizer.model"
+        )
+    if other.right_to_left != one.right_to_left:
+        raise ConfigError(
+            f"one of {name} and {other_name} writes from right to left, the other does not, so they cannot "
+            "translate together; use one to rerank what the other finds"
+        )
+    if other.plain_marks != one.plain_marks:
+        raise ConfigError(
+            f"one of {name} and {other_name} has learned plain quotation marks and apostrophes alone "
+            "(data.typography), the other has not, so they cannot translate together"
+        )

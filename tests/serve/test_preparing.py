@@ -21,6 +21,7 @@ from qkv.serve.settings import Settings
 from qkv.serve.worker import Worker
 from qkv.text.languages import Direction
 from qkv.translate import Translator
+from qkv.translate.making import Makings
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ def test_what_nobody_waits_for_is_prepared_no_further(translator: Translator) ->
 )
 def test_an_order_is_typeset_or_not_as_a_whole(exported: Path, order: Order, typeset: bool) -> None:
     kept = Translator.load(exported)
-    plain = Translator(kept.engine, kept.tokenizer, SearchConfig(), right_to_left=False, plain_marks=True)
+    plain = Translator(Makings.of(kept.engine, kept.tokenizer, SearchConfig(), right_to_left=False, plain_marks=True))
     prepared = prepare(order, (plain, plain), beam=1, abandoned=lambda: False)
     assert prepared.translators == ((plain.typeset,) * 2 if typeset else (plain,) * 2)
     assert prepare(order, (kept,), beam=1, abandoned=lambda: False).translators == (kept,)

@@ -11,6 +11,7 @@ from qkv.engines.plain import PlainEngine
 from qkv.models.build import build
 from qkv.progress import warn
 from qkv.text.subwords import Tokenizer
+from qkv.translate.making import Makings
 from tests.toy import QUICK
 
 
@@ -29,5 +30,7 @@ def untrained(
     told = warn if warnings is None else warnings.append
     engine = PlainEngine(model.eval(), tokenizer.padding)
     return Translator(
-        engine, tokenizer, SearchConfig(**search), right_to_left=right_to_left, plain_marks=plain_marks, warn=told
+        Makings.of(
+            engine, tokenizer, SearchConfig(**search), right_to_left=right_to_left, plain_marks=plain_marks, warn=told
+        )
     )

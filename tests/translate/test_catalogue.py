@@ -17,7 +17,8 @@ from qkv.errors import ConfigError
 from qkv.settings import from_json, to_json
 from qkv.text.languages import Direction
 from qkv.training import train
-from qkv.translate import Catalogue, Relay, Route, Translator, translate_document
+from qkv.translate import Catalogue, Relay, Route, Translator, making, translate_document
+from qkv.translate.making import Makings
 from tests.toy import QUICK, Command, one_thread, pairs, write_tsv
 
 
@@ -48,13 +49,12 @@ def test_directions_are_those_of_the_models_and_those_through_english(models: Pa
 
 def test_a_model_is_loaded_once_and_when_it_is_needed(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = []
-    load = Translator._loaded
 
-    def counted(path: Path, *how: Any) -> Translator:
+    def counted(path: Path, *how: Any) -> Makings:
         loaded.append(path.name)
-        return load(path, *how)
+        return making.loaded(path, *how)
 
-    monkeypatch.setattr(Translator, "_loaded", staticmethod(counted))
+    monkeypatch.setattr("qkv.translate.translator.loaded", counted)
     catalogue = Catalogue.open([models])
     assert loaded == []
     for _ in range(2):

@@ -14,6 +14,7 @@ from qkv.search.engine import Floats, Integers, Known
 from qkv.text.subwords import Tokenizer
 from qkv.translate import Relay, Terms, terms_of
 from qkv.translate.faults import faults
+from qkv.translate.making import Makings
 from tests.search.made_up import Prefixes
 
 UNLIKELY = -12.0
@@ -66,7 +67,7 @@ def tokenizer(toy_data: Path) -> Tokenizer:
 
 def speaking(tokenizer: Tokenizer, known: Mapping[str, Sequence[str]]) -> tuple[Translator, Speaker]:
     speaker = Speaker(tokenizer, known)
-    return Translator(speaker, tokenizer, SearchConfig(extra_length=9), right_to_left=False), speaker
+    return Translator(Makings.of(speaker, tokenizer, SearchConfig(extra_length=9), right_to_left=False)), speaker
 
 
 def test_a_number_that_became_another_is_put_right(tokenizer: Tokenizer) -> None:
