@@ -15,10 +15,8 @@ import re
 import time
 from pathlib import Path
 
-from qkv import Translation, Translator
-from qkv.evaluate.scores import bleu
-from qkv.evaluate.systems import read_test
-from qkv.text.cleaning import normalise
+from bench.held_out import read_held_out, score, sentence_arguments
+from qkv import Translation
 from qkv.translate import Terms
 
 _WORD = re.compile(r"\w+")
@@ -29,17 +27,11 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--test", type=Path, required=True)
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4, 8])
-    parser.add_argument("--sentences", type=int, help="only so many of them")
-    parser.add_argument("--from", dest="source", metavar="CODE", help="the languages, of a model of several directions")
-    parser.add_argument("--to", dest="target", metavar="CODE")
+    sentence_arguments(parser)
     options = parser.parse_args()
 
-    sources, references = read_test(options.test, None, None)
-    assert sources is not None, "a test set has sources"
-    sources, references = sources[: options.sentences], [normalise(one) for one in references[: options.sentences]]
+    translator, sources, references = read_held_out(options)
     others = references[1:] + references[:1]
-    translator = Translator.load(options.run).between(options.source, options.target)
-    translator.translate(sources[:8])
     print(f"{len(sources):,} sentences: all terms met, BLEU and seconds, without asking for terms and with it")
     for beam in options.beams:
         begin = time.perf_counter()
@@ -93,10 +85,6 @@ def has_all(text: str, wanted: list[str]) -> bool:
             return False
         text = text[: match.start()] + "\x00" + text[match.end() :]
     return True
-
-
-def score(translations: list[Translation], references: list[str]) -> float:
-    return bleu([one.text for one in translations], references)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from qkv import Translation, Translator
-from qkv.evaluate.scores import bleu
-from qkv.evaluate.systems import read_test
+from bench.held_out import read_held_out, score, sentence_arguments
+from qkv import Translation
 from qkv.text.cleaning import normalise
 from qkv.text.protect import find
 from qkv.translate import terms_of
@@ -36,16 +35,10 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--test", type=Path, required=True)
     parser.add_argument("--beam", type=int, default=4)
-    parser.add_argument("--sentences", type=int, help="only so many of them")
-    parser.add_argument("--from", dest="source", metavar="CODE", help="the languages, of a model of several directions")
-    parser.add_argument("--to", dest="target", metavar="CODE")
+    sentence_arguments(parser)
     options = parser.parse_args()
 
-    sources, references = read_test(options.test, None, None)
-    assert sources is not None, "a test set has sources"
-    sources, references = sources[: options.sentences], [normalise(one) for one in references[: options.sentences]]
-    translator = Translator.load(options.run).between(options.source, options.target)
-    translator.translate(sources[:8])
+    translator, sources, references = read_held_out(options)
     draw = random.Random(1)
     holding = [place for place, text in enumerate(sources) if seen(text)]
     cases = {
@@ -90,10 +83,6 @@ def share_right(texts: Sequence[str], translations: Sequence[Translation]) -> fl
 
 def cut_off(translations: Sequence[Translation]) -> int:
     return sum(not one.complete for one in translations)
-
-
-def score(translations: Sequence[Translation], references: Sequence[str]) -> float:
-    return bleu([one.text for one in translations], references)
 
 
 if __name__ == "__main__":
