@@ -15,7 +15,6 @@ import hmac
 import re
 import secrets
 import time
-import tomllib
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 
 from qkv.errors import ConfigError
 from qkv.serve.refusals import Refusal
+from qkv.serve.toml import read_toml
 from qkv.storage import write_atomically
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -137,12 +137,7 @@ def new_key(path: Path, name: str) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no file {path}; make a key: qkv serve --keys {path} --new-key NAME") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
+    return read_toml(path, f"make a key: qkv serve --keys {path} --new-key NAME")
 
 
 def _account(name: str, table: Any, path: Path) -> Account:

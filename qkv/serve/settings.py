@@ -6,13 +6,13 @@ import dataclasses
 import difflib
 import math
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from qkv.errors import ConfigError
+from qkv.serve.toml import read_toml
 
 PREFIX = "QKV_SERVE_"
 """What the names of environment variables begin with."""
@@ -103,7 +103,7 @@ def read_settings(flags: Mapping[str, Any], file: Path | None, environment: Mapp
     names = {one.name: one for one in dataclasses.fields(Settings)}
     given: dict[str, Any] = {}
     if file is not None:
-        typed = _read_toml(file)
+        typed = read_toml(file)
         for name, value in {_TYPED.get(name, name): value for name, value in typed.items()}.items():
             given[name] = _checked(name, value, str(file))
     for variable, text in environment.items():
@@ -155,12 +155,3 @@ def _field(name: str, where: str) -> dataclasses.Field[Any]:
         hint = f"; did you mean {close[0]}?" if close else f"; there is: {', '.join(fields)}"
         raise ConfigError(f"{where}: there is no setting called {name!r}{hint}")
     return fields[name]
-
-
-def _read_toml(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no file {file}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} is not TOML: {error}") from error
