@@ -161,13 +161,18 @@ def test_a_translation_that_is_of_no_use_is_told_from_one_that_is() -> None:
     assert fault(words, Taught(words[::-1], complete=True), [5] * 8, data) == "too many tokens"
 
 
+def searching_otherwise(run: Path, copy: Path, **search: int) -> Path:
+    """A copy of a run whose config says this of how to search."""
+    shutil.copytree(run, copy)
+    config = json.loads((copy / "config.json").read_text())
+    config["search"] |= search
+    (copy / "config.json").write_text(json.dumps(config))
+    return copy
+
+
 def test_where_a_translation_is_of_no_use_the_original_stays(few: Path, toy_run: Path, tmp_path: Path) -> None:
-    teacher = tmp_path / "teacher"
-    shutil.copytree(toy_run, teacher)
-    config = json.loads((teacher / "config.json").read_text())
     # It may write no more than the source has, its end included, which is too little for some.
-    config["search"]["extra_length"] = 0
-    (teacher / "config.json").write_text(json.dumps(config))
+    teacher = searching_otherwise(toy_run, tmp_path / "teacher", extra_length=0)
     told: list[str] = []
     distill(teacher, few, tmp_path / "student", BRIEF, say=told.append)
     kept = Prepared.open(tmp_path / "student" / "data").report["distilled"]["original_kept"]
@@ -366,11 +371,7 @@ def test_an_output_that_holds_something_else_is_left_alone(toy_run: Path, few: P
 
 
 def test_a_source_longer_than_the_teacher_reads_is_told(few: Path, toy_run: Path, tmp_path: Path) -> None:
-    teacher = tmp_path / "teacher"
-    shutil.copytree(toy_run, teacher)
-    config = json.loads((teacher / "config.json").read_text())
-    config["search"]["longest_source"] = 5
-    (teacher / "config.json").write_text(json.dumps(config))
+    teacher = searching_otherwise(toy_run, tmp_path / "teacher", longest_source=5)
     with pytest.raises(ConfigError, match="reads only the first 4; prepare the data with a smaller"):
         distill(teacher, few, tmp_path / "student", BRIEF)
 

@@ -18,7 +18,6 @@ from qkv import checkpoint
 from qkv.checkpoint import step_of
 from qkv.config import Config
 from qkv.errors import CheckpointError, ConfigError, FullDiskError
-from qkv.manifest import write_manifest
 from qkv.parcel.data import pack_data, unpack_data
 from qkv.parcel.parts import CODECS, Member, Parcel, kind_of, write_parcel
 from qkv.parcel.run import What, pack_run, unpack_run
@@ -28,6 +27,7 @@ from qkv.training import train, train_prepared
 from tests import toy
 from tests.test_prepare_faults import small_disk
 from tests.toy import QUICK, Command
+from tests.vouching import vouched_for
 
 Index = dict[str, Any]
 
@@ -147,8 +147,7 @@ def test_the_thousandth_part_comes_after_the_hundreds(tmp_path: Path) -> None:
     # A thousand files are slow to write; three of them are enough to be read in the wrong order.
     for number, later in ((0, 100), (1, 101), (2, 1000)):
         (parcel / f"part-{number:03}").rename(parcel / f"part-{later:03}")
-    (parcel / "manifest.json").unlink()
-    write_manifest(parcel, {})
+    vouched_for(parcel)
     (read,) = (b"".join(member.pieces) for member in Parcel(parcel).members())
     assert read == b"".join(pieces)
 
@@ -157,8 +156,7 @@ def change_index(parcel: Path, changed: Callable[[Index], object]) -> None:
     """Makes a parcel say something else of itself, with a manifest that vouches for it."""
     index = json.loads((parcel / "parcel.json").read_text())
     (parcel / "parcel.json").write_text(json.dumps(changed(index)))
-    (parcel / "manifest.json").unlink()
-    write_manifest(parcel, {})
+    vouched_for(parcel)
 
 
 def without_key(name: str) -> Callable[[Index], object]:

@@ -14,11 +14,12 @@ from onnxruntime import InferenceSession
 from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError, ConfigError, TextError
 from qkv.export import export
-from qkv.manifest import MANIFEST, write_manifest
+from qkv.manifest import MANIFEST
 from qkv.training import train_prepared
 from qkv.translate import Translator
 from tests import toy
 from tests.toy import Command
+from tests.vouching import vouched_for
 
 SOURCES = [source for source, _ in toy.held_out()[:40]]
 
@@ -35,12 +36,6 @@ def model(toy_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def changed(model: Path, tmp_path: Path) -> Path:
     """A copy that a test may spoil."""
     return Path(shutil.copytree(model, tmp_path / "changed"))
-
-
-def vouched_for(directory: Path) -> None:
-    """Makes the manifest agree with what was changed, as somebody would who means harm."""
-    (directory / MANIFEST).unlink()
-    write_manifest(directory, {})
 
 
 def test_in_32_bits_it_translates_as_the_run_does(toy_run: Path, tmp_path: Path) -> None:

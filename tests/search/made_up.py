@@ -32,6 +32,20 @@ class Prefixes(NamedTuple):
             [self.written[hypothesis] for hypothesis in hypotheses.tolist()],
         )
 
+    def after(self, token_R: Integers, begin: int) -> Prefixes:
+        """The same with one token more each; the one that begins is not written."""
+        return self._replace(
+            written=[
+                prefix if token == begin else (*prefix, token)
+                for prefix, token in zip(self.written, token_R.tolist(), strict=True)
+            ]
+        )
+
+    def each(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Sentence and prefix of every hypothesis: equally many of each sentence, one sentence after the other."""
+        beams = len(self.written) // len(self.sentences)
+        return ((self.sentences[row // beams], prefix) for row, prefix in enumerate(self.written))
+
 
 class MadeUp:
     """A vocabulary of so many words, the end among them; sentences are told apart by a number."""
@@ -52,15 +66,9 @@ class MadeUp:
         return logits
 
     def step(self, token_R: Integers, state: Prefixes) -> tuple[Known, Prefixes]:
-        """Equally many hypotheses of each sentence, one sentence after the other."""
         self.steps.append(state)
-        beams = len(state.written) // len(state.sentences)
-        written = [
-            prefix if token == BEGIN else (*prefix, token)
-            for prefix, token in zip(state.written, token_R.tolist(), strict=True)
-        ]
-        found = [self.gains(state.sentences[row // beams], prefix) for row, prefix in enumerate(written)]
-        return Known(np.stack(found)), state._replace(written=written)
+        state = state.after(token_R, BEGIN)
+        return Known(np.stack([self.gains(*one) for one in state.each()])), state
 
     def start(
         self,

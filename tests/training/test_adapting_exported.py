@@ -17,7 +17,7 @@ from qkv.engines.graphs import read_graph
 from qkv.engines.shortlist import Shortlist
 from qkv.errors import CheckpointError, ConfigError, QkvError
 from qkv.export import export
-from qkv.manifest import MANIFEST, write_manifest
+from qkv.manifest import MANIFEST
 from qkv.parcel.run import pack_run, unpack_run
 from qkv.prepare import Prepared, prepare
 from qkv.recipes.adapting import adapting
@@ -29,6 +29,7 @@ from qkv.translate import Translator
 from tests import toy
 from tests.toy import QUICK, Command, pairs, write_tsv
 from tests.training.crashing import interrupted
+from tests.vouching import vouched_for
 
 STILL = QUICK.with_changes(training={"learning_rate": 1e-30, "steps": 2})
 """Steps that change no weight."""
@@ -53,12 +54,6 @@ def rounded(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def model(rounded: Path, tmp_path: Path) -> Path:
     """A copy of that, to be changed."""
     return shutil.copytree(rounded, tmp_path / "model")
-
-
-def vouched_for(directory: Path) -> None:
-    """Makes the manifest agree with what was changed, as somebody would who means harm."""
-    (directory / MANIFEST).unlink()
-    write_manifest(directory, {})
 
 
 def test_in_32_bits_it_begins_with_the_very_weights_of_the_run(tmp_path: Path, toy_data: Path, finished: Path) -> None:

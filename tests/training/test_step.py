@@ -9,6 +9,9 @@ import pytest
 import torch
 from torch import nn
 
+from qkv.data.batch import PairBatch
+from qkv.layers.loss import Loss
+from qkv.models.encoder_decoder import EncoderDecoder
 from qkv.training import objective
 from qkv.training import step as module
 from tests.layers.plain_loss import plain_smoothed_cross_entropy
@@ -21,18 +24,22 @@ close = torch.testing.assert_close
 SMOOTH: dict[str, Any] = {"epsilon": 0.1, "learning_rate": 0.3}
 
 
+def librarys_gradient(model: EncoderDecoder, optimizer: torch.optim.Optimizer, some: PairBatch) -> Loss:
+    """Leaves what the library finds the gradient of a batch to be, and tells the loss."""
+    x, _ = model.read(some.target, model.start(some.source))
+    loss = plain_smoothed_cross_entropy(x.flatten(0, 1), model.inputs.weight_VD, some.label_RW.flatten(), smoothing=0.1)
+    optimizer.zero_grad()
+    torch.autograd.backward(loss.total / some.target_tokens)
+    return loss
+
+
 def test_a_step_is_the_librarys_loss_gradient_and_optimizer() -> None:
     ours, theirs = stepping(**SMOOTH), stepping(**SMOOTH)
     optimizer = torch.optim.Adam(theirs.model.parameters(), lr=0.3, betas=(0.9, 0.98), eps=0.1)
     for number in (1, 2, 3):
         some = batch(number)
         outcome = ours.take(some, number)
-        x, _ = theirs.model.read(some.target, theirs.model.start(some.source))
-        loss = plain_smoothed_cross_entropy(
-            x.flatten(0, 1), theirs.model.inputs.weight_VD, some.label_RW.flatten(), smoothing=0.1
-        )
-        optimizer.zero_grad()
-        torch.autograd.backward(loss.total / some.target_tokens)
+        loss = librarys_gradient(theirs.model, optimizer, some)
         norm = nn.utils.get_total_norm([one.grad for one in theirs.model.parameters() if one.grad is not None])
         optimizer.step()
         assert outcome.finite
@@ -50,12 +57,7 @@ def test_clipping_is_that_of_the_library(clip: float) -> None:
     for number in (1, 2, 3):
         some = batch(number)
         outcome = ours.take(some, number)
-        x, _ = theirs.model.read(some.target, theirs.model.start(some.source))
-        loss = plain_smoothed_cross_entropy(
-            x.flatten(0, 1), theirs.model.inputs.weight_VD, some.label_RW.flatten(), smoothing=0.1
-        )
-        optimizer.zero_grad()
-        torch.autograd.backward(loss.total / some.target_tokens)
+        librarys_gradient(theirs.model, optimizer, some)
         norm = nn.utils.clip_grad_norm_(theirs.model.parameters(), clip)
         optimizer.step()
         # What is told is the norm before clipping.

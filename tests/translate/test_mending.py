@@ -43,13 +43,8 @@ class Speaker:
         return Prefixes.of(*(self._sources.index(self._tokenizer.decode(source)) for source in sources))
 
     def step(self, token_R: Integers, state: Prefixes) -> tuple[Known, Prefixes]:
-        beams = len(state.written) // len(state.sentences)
-        written = [
-            prefix if token == self._tokenizer.begin else (*prefix, token)
-            for prefix, token in zip(state.written, token_R.tolist(), strict=True)
-        ]
-        gain_RV = np.stack([self._gains(state.sentences[row // beams], prefix) for row, prefix in enumerate(written)])
-        return Known(gain_RV), state._replace(written=written)
+        state = state.after(token_R, self._tokenizer.begin)
+        return Known(np.stack([self._gains(*one) for one in state.each()])), state
 
     def _gains(self, sentence: int, prefix: tuple[int, ...]) -> Floats:
         gain_V = np.full(self._tokenizer.size, UNLIKELY, np.float32)
