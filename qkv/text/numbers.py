@@ -4,34 +4,66 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import NamedTuple
 
 _SPACES = " \u00a0\u202f"
+_APOSTROPHES = "'’"
+_DAY, _MONTH = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])"
 _NUMBER = re.compile(
     # A time or a date is written in other numbers elsewhere: at 7:45 p.m., um 19.45 Uhr; 24.12., 24 December.
-    r"(?P<time>(?<!\w)\d{1,2}(?:[:.]\d\d)?\s?(?:[ap]\.?m\b|Uhr\b|h(?:\s?\d\d)?\b)"
-    r"|(?<![\w:])\d{1,2}:\d\d(?::\d\d)?(?!\w)"
+    r"(?P<time>(?<!\w)\d{1,2}(?:[:.][0-5]\d)?\s?(?:[ap]\.?m\b|Uhr\b|h(?:\s?[0-5]\d)?\b)"
+    r"|(?<![\w:])(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?!\w)"
     r"|\b(?i:at|until|à|um|ab|bis|gegen)\s(?:[01]?\d|2[0-3])\.[0-5]\d(?![\w.,]?\d)"
-    r"|(?<![\w.])(?:\d{1,2}\.(?:\d{1,2}\.)?\s?[-–]\s?)?\d{1,2}\.\d{1,2}\.(?!\d)"
+    rf"|(?<![\w.$€£])(?:{_DAY}\.(?:{_MONTH}\.)?\s?[-–]\s?)?{_DAY}\.{_MONTH}\.(?!\d)"
     r"|(?<!\w)\d{1,4}(?P<between>[./-])\d{1,2}(?P=between)\d\d(?:\d\d)?(?!\w))"
-    rf"|(?<![\w.,])(?:\d{{1,3}}(?:[.,'’{_SPACES}]\d{{3}})+(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)(?!\w)"
+    rf"|(?<![\w.,])(?:\d{{1,3}}(?:[.,{_APOSTROPHES}{_SPACES}]\d{{3}})+(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)(?!\w)"
 )
-_GROUPED = re.compile(rf"(\d{{1,3}}(?:[.,'’{_SPACES}]\d{{3}})+|\d+)(?:[.,](\d+))?")
-_BETWEEN_GROUPS = ("", ",", ".", " ", "\u00a0", "\u202f", "'", "’")
+_GROUPED = re.compile(rf"(\d{{1,3}}(?:[.,{_APOSTROPHES}{_SPACES}]\d{{3}})+|\d+)(?:[.,](\d+))?")
+_BEGINS_WORD = re.compile(r"(?<![\w.,])\d++(?=[^\W\d_])")
+"""As in 90er or 5km."""
+_IN_WORD = re.compile(r"(?<=[^\W\d_])\d++")
+"""As in A4, or where a number was written onto a word by mistake."""
+_ADDRESS = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}")
 
 
-def changed_numbers(source: str, translation: str) -> list[str]:
+Languages = tuple[str | None, str | None]
+"""Those of a source and of its translation."""
+
+
+class _Marks(NamedTuple):
+    """How a language writes numbers."""
+
+    group: str
+    """Between thousands, beside spaces and apostrophes, which nobody reads as anything else."""
+    decimal: str
+
+
+_POINTS, _COMMAS, _BLANKS = _Marks(".", ","), _Marks(",", "."), _Marks("", ",")
+_MARKS = {
+    **dict.fromkeys(["en", "ja", "ko", "zh"], _COMMAS),
+    **dict.fromkeys(["da", "de", "el", "es", "id", "it", "nl", "pt", "ro", "tr"], _POINTS),
+    **dict.fromkeys(["bg", "cs", "et", "fi", "fr", "hu", "lt", "lv", "nb", "pl", "ru", "sk", "sv", "uk"], _BLANKS),
+}
+"""Of a language that is not here, anything may be what is written."""
+_ANY = _Marks(".,", ".,")
+
+
+def changed_numbers(source: str, translation: str, *, languages: Languages = (None, None)) -> list[str]:
     """The numbers of a source that a translation lacks, where it has others in their place.
 
-    One that is missing alone was written in words, or belongs to what the translation says in another way.
+    One that is missing alone was written in words, or belongs to what the translation says in another way. Where both
+    languages are known, 1,500 is another number in German than in English.
     """
-    others, missing = Counter(numbers_in(translation)), []
+    others, missing = Counter([*numbers_in(translation), *_found(_BEGINS_WORD, translation)]), []
     for number in numbers_in(source):
-        same = next((one for one in ways_to_write(number) if others[one]), None)
+        same = next((one for one in ways_to_write(number, languages=languages) if others[one]), None)
         if same is None:
             missing.append(number)
         else:
             others[same] -= 1
-    return [*dict.fromkeys(missing)] if others.total() else []
+    others.subtract(_found(_BEGINS_WORD, source))
+    glued = Counter(_found(_IN_WORD, translation)) - Counter(_found(_IN_WORD, source))
+    return [*dict.fromkeys(missing)] if glued or any(count > 0 for count in others.values()) else []
 
 
 def numbers_in(text: str) -> list[str]:
@@ -39,15 +71,35 @@ def numbers_in(text: str) -> list[str]:
     return [match[0] for match in _NUMBER.finditer(text) if match["time"] is None]
 
 
-def ways_to_write(number: str) -> tuple[str, ...]:
-    """The number as it is, and as any language may write it."""
+def ways_to_write(number: str, *, languages: Languages = (None, None)) -> tuple[str, ...]:
+    """The number of a text in one language as a text in the other may have it, the likeliest way first."""
     match = _GROUPED.fullmatch(number)
     if match is None:
         return (number,)
     digits, fraction = "".join(filter(str.isdigit, match[1])), match[2]
     groups = [digits[max(0, end - 3) : end] for end in range(len(digits), 0, -3)][::-1]
-    # Of three digits behind one separator nobody can say what they are.
-    wholes = [between.join(groups) for between in (_BETWEEN_GROUPS if len(groups) > 1 else ("",))]
-    ends = [""] if fraction is None else [f".{fraction}", f",{fraction}"]
-    ways = [whole + end for whole in wholes for end in ends if end[:1] not in whole or not end]
-    return (number, *dict.fromkeys(one for one in ways if one != number))
+    read, written = (_MARKS.get(language or "") for language in languages)
+    # Of three digits behind one separator nobody can say what they are who does not know the language.
+    is_told = read is not None and written is not None and _is_told(number, match[1], read)
+    marks = written if is_told and written is not None else _ANY
+    between = [*marks.group, "", *_SPACES, *_APOSTROPHES] if len(groups) > 1 else [""]
+    ends = [""] if fraction is None else [f"{decimal}{fraction}" for decimal in marks.decimal]
+    ways = [mark.join(groups) + end for mark in between for end in ends if not end or end[0] != mark]
+    return tuple(dict.fromkeys(ways if is_told else [number, *ways]))
+
+
+def _is_told(number: str, whole: str, marks: _Marks) -> bool:
+    """Whether this is that many, and no version, address, or part of one, to who knows how the language writes them."""
+    between = {*whole} - {*"0123456789"}
+    if whole == number and not between:
+        return True
+    grouped = bool(between) and between <= {*marks.group, *_SPACES, *_APOSTROPHES} and not whole.startswith("0")
+    ends_well = number == whole or number[len(whole)] == marks.decimal
+    return grouped and ends_well and not _ADDRESS.fullmatch(number)
+
+
+def _found(digits: re.Pattern[str], text: str) -> list[str]:
+    """Digits of this kind that belong to no time."""
+    times = [match.span() for match in _NUMBER.finditer(text) if match["time"] is not None]
+    found = ((match.start(), match[0]) for match in digits.finditer(text))
+    return [one for place, one in found if not any(start <= place < end for start, end in times)]

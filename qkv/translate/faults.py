@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qkv.text.numbers import changed_numbers, ways_to_write
+from qkv.text.numbers import Languages, changed_numbers, ways_to_write
 from qkv.text.subwords import Tokenizer
 from qkv.translate.options import Terms
 
@@ -12,14 +12,17 @@ _NO_CHARACTER = "\ufffd"
 _SIGNS = ".,;:!?\"'()[]{}«»“”„’‘…、。，！？（）「」"
 
 
-def faults(source: str, translation: str, tokenizer: Tokenizer, *, amounts: bool) -> Terms | None:
+def faults(
+    source: str, translation: str, tokenizer: Tokenizer, *, amounts: bool, languages: Languages = (None, None)
+) -> Terms | None:
     """What a translation of this source lacks that it has to have; None where nothing is seen to be wrong."""
-    changed = _few(changed_numbers(source, translation)) if amounts else []
+    changed = _few(changed_numbers(source, translation, languages=languages)) if amounts else []
     # A model that spells a word in bytes may write half a character.
     spelled = _few(_spelled(source, tokenizer)) if _NO_CHARACTER in translation and _NO_CHARACTER not in source else []
     if not changed and not spelled:
         return None
-    return Terms(required=tuple(map(ways_to_write, changed)), once=tuple(spelled))
+    required = tuple(ways_to_write(number, languages=languages) for number in changed)
+    return Terms(required=required, once=tuple(spelled))
 
 
 def _few(some: list[str]) -> list[str]:

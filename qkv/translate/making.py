@@ -79,7 +79,17 @@ class Makings:
         longest = min(search.longest_source, longest or search.longest_source)
         return cls(
             engine,
-            Wording(tokenizer, longest, right_to_left, warn, learned or longest, tags, plain_marks, target_language),
+            Wording(
+                tokenizer,
+                longest,
+                right_to_left,
+                warn,
+                learned or longest,
+                tags,
+                plain_marks,
+                source_language,
+                target_language,
+            ),
             search,
             tuple(directions),
             reads_tag or len(directions) > 1,
@@ -97,7 +107,7 @@ class Makings:
         tags: tuple[int, ...] = (tokenizer.tag(str(target)),) if self.reads_tag else ()
         if domain is not None:
             tags += (tokenizer.domain(domain),)
-        wording = dataclasses.replace(self.wording, tags=tags, language=target)
+        wording = dataclasses.replace(self.wording, tags=tags, source_language=source, language=target)
         return dataclasses.replace(self, wording=wording, source_language=source, target_language=target)
 
     def typeset(self) -> Makings:

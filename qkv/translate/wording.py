@@ -48,6 +48,8 @@ class Wording:
     """What is put before every source: the language that is asked for, and what kind of text it is."""
     plain_marks: bool = False
     """Whether it reads and writes plain quotation marks and apostrophes alone; those of a text follow its source."""
+    source_language: str | None = None
+    """The one it reads."""
     language: str | None = None
     """The one it writes."""
     typeset: bool = False
@@ -167,7 +169,8 @@ class Wording:
             return AtLeast(self.tokenizer.end, 1)
         if self.right_to_left:
             return None
-        wrong = faults(asked.text, text, self.tokenizer, amounts=asked.amounts)
+        languages = self.source_language, self.language
+        wrong = faults(asked.text, text, self.tokenizer, amounts=asked.amounts, languages=languages)
         return None if wrong is None else self._encoder.rule(wrong)
 
     def limits(self, longest: list[int]) -> Limits:

@@ -21,6 +21,8 @@ from qkv.text.numbers import changed_numbers, numbers_in, ways_to_write
         ("12-15 of 300.", ["12", "15", "300"]),
         ("Call +49 30 1234567.", ["49", "30", "1234567"]),
         ("version 2.0.1, 3.14", ["2.0.1", "3.14"]),
+        ("a loss of $45.30. It was $12.10.", ["45.30", "12.10"]),
+        ("17h74 or 45:30", ["45", "30"]),
         ("", []),
     ],
 )
@@ -64,3 +66,54 @@ def test_what_is_no_plain_number_is_written_in_one_way() -> None:
     assert {*ways_to_write("63")} == {"63"}
     assert {*ways_to_write("12.5")} == {"12.5", "12,5"}
     assert {"1,234", "1.234", "1234", "1 234"} <= {*ways_to_write("1,234")}
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages", "changed"),
+    [
+        ("1,500 mg", "1,500 mg", "en-de", ["1,500"]),
+        ("1,500 mg", "1.500 mg", "en-de", []),
+        ("1,500 mg", "1500 mg", "en-de", []),
+        ("1,500 mg", "1\u202f500 mg", "en-fr", []),
+        ("1,500 mg", "1,500 mg", "en-fr", ["1,500"]),
+        ("9.867 Euro", "EUR 9.867", "de-en", ["9.867"]),
+        ("9.867 Euro", "9,867 euros", "de-en", []),
+        ("9.867,50 Euro", "9.867,50 euros", "de-en", ["9.867,50"]),
+        ("9.867,50 Euro", "9,867.50 euros", "de-en", []),
+        ("5 097 469 kg", "5.097.469 kg", "fr-en", ["5 097 469"]),
+        ("1250 kg", "1,250 kg", "en-de", ["1250"]),
+        # What a reader of the source's language would not take for thousands may be a version, or an address.
+        ("9.867 and 2.5", "9.867 und 2.5", "en-de", []),
+        ("0.125", "0.125", "de-en", []),
+        ("192.168.100.200", "192.168.100.200", "de-en", []),
+        # Of a language whose numbers nobody here knows, anything may be right.
+        ("1,500", "1,500", "en-xx", []),
+    ],
+)
+def test_who_knows_both_languages_knows_which_separators_are_wrong(
+    source: str, translation: str, languages: str, changed: list[str]
+) -> None:
+    one, other = languages.split("-")
+    assert changed_numbers(source, translation, languages=(one, other)) == changed
+
+
+def test_ways_to_write_are_those_of_the_other_language() -> None:
+    assert ways_to_write("1,234.5", languages=("en", "de"))[:2] == ("1.234,5", "1234,5")
+    assert {*ways_to_write("1 234", languages=("fr", "en"))} == {
+        "1,234", "1234", "1 234", "1\u00a0234", "1\u202f234", "1'234", "1’234"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "changed"),
+    [
+        ("He owes me $3,002.30.", "Il me doit 3h2,30 dollars.", ["3,002.30"]),
+        ("The ticket was $17,874.45.", "Le billet était de 17h74,45 dollars.", ["17,874.45"]),
+        ("We paid €71 last year.", "Wir haben letztes Jahr71 EUR bezahlt.", ["71"]),
+        ("in the A4, 3 of 15", "auf der A4 drei von 15", []),
+        ("in the 90s, 3 of 15", "in den 90ern drei von 15", []),
+        ("the 20th, 5 km, at 3 pm", "der 20., 5km, um 15 Uhr", []),
+    ],
+)
+def test_a_number_that_became_part_of_a_word_is_lost(source: str, translation: str, changed: list[str]) -> None:
+    assert changed_numbers(source, translation) == changed

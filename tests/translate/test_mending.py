@@ -60,9 +60,18 @@ def tokenizer(toy_data: Path) -> Tokenizer:
     return Tokenizer.load(toy_data / "tokenizer.model")
 
 
-def speaking(tokenizer: Tokenizer, known: Mapping[str, Sequence[str]]) -> tuple[Translator, Speaker]:
+def speaking(
+    tokenizer: Tokenizer,
+    known: Mapping[str, Sequence[str]],
+    languages: tuple[str | None, str | None] = (None, None),
+) -> tuple[Translator, Speaker]:
     speaker = Speaker(tokenizer, known)
-    return Translator(Makings.of(speaker, tokenizer, SearchConfig(extra_length=9), right_to_left=False)), speaker
+    source, target = languages
+    search = SearchConfig(extra_length=9)
+    makings = Makings.of(
+        speaker, tokenizer, search, right_to_left=False, source_language=source, target_language=target
+    )
+    return Translator(makings), speaker
 
 
 def test_a_number_that_became_another_is_put_right(tokenizer: Tokenizer) -> None:
@@ -82,6 +91,13 @@ def test_a_number_is_written_as_its_language_does_or_in_words(tokenizer: Tokeniz
     translator, _ = speaking(tokenizer, known)
     found = translator.translate([*known], terms=[terms_of(one, keep=["amounts"]) for one in known])
     assert [one.text for one in found] == ["1.234,5", "drei von 15", "1 000"]
+
+
+def test_thousands_are_written_as_the_language_does_that_is_written(tokenizer: Tokenizer) -> None:
+    known = {"1,250": ["1,250", "1.250"]}
+    for source, target, right in (("en", "de", "1.250"), ("en", "en", "1,250"), (None, None, "1,250")):
+        translator, _ = speaking(tokenizer, known, (source, target))
+        assert translator.translate([*known], terms=[Terms(amounts=True)])[0].text == right
 
 
 def test_a_number_is_not_put_right_by_a_part_of_another(tokenizer: Tokenizer) -> None:

@@ -1,0 +1,44 @@
+"""The benchmark of amounts reads them as a reader of the language would."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from bench.amounts import SENTENCES, amounts, drawn, written
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_what_is_drawn_is_read_as_it_was_written(language: str) -> None:
+    asked = drawn(language, 3)
+    assert len(asked) == 36
+    assert asked == drawn(language, 3)
+    for text, amount in asked:
+        assert amounts(text, language) == [amount]
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "read"),
+    [
+        ("Es kostet 1,500 Euro.", "de", ["1.5"]),
+        ("Es kostet 1.500 Euro.", "de", ["1500"]),
+        ("Es kostet 1 500,20 Euro.", "de", ["1500.20"]),
+        ("It costs 9.867.", "en", ["9.867"]),
+        ("It costs 9.867,20.", "en", [None]),
+        ("Il doit 3h2,30 dollars.", "fr", [None]),
+        ("coûte 1 1001 euros", "fr", ["1", "1001"]),
+        ("payé71 euros", "fr", [None]),
+        ("nothing", "en", []),
+    ],
+)
+def test_what_is_wrong_is_read_as_another_amount_or_as_none(text: str, language: str, read: list[str | None]) -> None:
+    assert amounts(text, language) == [None if one is None else Decimal(one) for one in read]
+
+
+def test_amounts_are_written_as_their_language_does() -> None:
+    amount = Decimal("1234567.5")
+    assert [written(amount, one) for one in ("en", "de", "fr")] == [
+        "1,234,567.50", "1.234.567,50", "1\u00a0234\u00a0567,50",
+    ]  # fmt: skip
+    assert written(Decimal(950), "de") == "950"
