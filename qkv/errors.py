@@ -109,7 +109,8 @@ class MissingExtraError(QkvError):
     """A command needs packages of an extra that is not installed."""
 
     def __init__(self, who: str, package: str, extra: str) -> None:
-        super().__init__(f"{who} {package}: pip install 'qkv[{extra}]', or make setup in a clone of qkv")
+        # Not by its name alone: no index of packages is known to have it, and somebody else's may come.
+        super().__init__(f"{who} {package}: in a clone of qkv, pip install '.[{extra}]', or make setup")
 
 
 def is_out_of_memory(error: BaseException) -> bool:

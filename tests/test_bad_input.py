@@ -480,7 +480,7 @@ def test_a_package_that_is_not_installed_is_told(
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL
     )
-    one_line(Ran(ran.returncode, ran.stdout, ran.stderr.decode()), 2, missing, f"pip install 'qkv[{extra}]'")
+    one_line(Ran(ran.returncode, ran.stdout, ran.stderr.decode()), 2, missing, f"pip install '.[{extra}]'")
 
 
 @pytest.mark.parametrize("arguments", [["train", "a.tsv", "--output", "run"], ["translate", "run"]])

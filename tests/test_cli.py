@@ -274,7 +274,7 @@ def test_tensorboard_that_is_not_installed_is_told_before_preparing(
     arguments = ["train", corpus, "--output", tmp_path / "run", *QUICKLY, "--set", "training.tensorboard=true"]
     for more in ([], ["--dry-run"]):
         ran = command(*arguments, *more)
-        assert (ran.code, "pip install 'qkv[tensorboard]'" in ran.err) == (2, True)
+        assert (ran.code, "pip install '.[tensorboard]'" in ran.err) == (2, True)
     assert not (tmp_path / "run").exists()
 
 

@@ -224,7 +224,7 @@ def test_where_nothing_can_be_written_is_named(tmp_path: Path) -> None:
 def test_without_matplotlib_the_cure_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = write_run(tmp_path / "run", train(100, 5.0))
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"plots need matplotlib.*: pip install 'qkv\[plot\]'"):
+    with pytest.raises(MissingExtraError, match=r"plots need matplotlib.*pip install '\.\[plot\]'"):
         plot([run], tmp_path / "run.png")
 
 

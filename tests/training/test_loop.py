@@ -312,7 +312,7 @@ def test_tensorboard_that_is_not_installed_is_told(
     tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "tensorboard", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'qkv\[tensorboard\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[tensorboard\]'"):
         train_prepared(toy_data, tmp_path / "run", QUICK.with_changes(training={"tensorboard": True}))
 
 
