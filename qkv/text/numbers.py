@@ -16,7 +16,9 @@ _NUMBER = re.compile(
     r"|\b(?i:at|until|à|um|ab|bis|gegen)\s(?:[01]?\d|2[0-3])\.[0-5]\d(?![\w.,]?\d)"
     rf"|(?<![\w.$€£])(?:{_DAY}\.(?:{_MONTH}\.)?\s?[-–]\s?)?{_DAY}\.{_MONTH}\.(?!\d)"
     r"|(?<!\w)\d{1,4}(?P<between>[./-])\d{1,2}(?P=between)\d\d(?:\d\d)?(?!\w))"
-    rf"|(?<![\w.,])(?:\d{{1,3}}(?:[.,{_APOSTROPHES}{_SPACES}]\d{{3}})+(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)(?!\w)"
+    rf"|(?<![\w.,])(?:\d{{1,3}}(?:[.,{_APOSTROPHES}{_SPACES}]\d{{3}})+(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)"
+    # Nor is the 1990's a number.
+    r"(?!\w|['’]s\b)"
 )
 _GROUPED = re.compile(rf"(\d{{1,3}}(?:[.,{_APOSTROPHES}{_SPACES}]\d{{3}})+|\d+)(?:[.,](\d+))?")
 _BEGINS_WORD = re.compile(r"(?<![\w.,])\d++(?=[^\W\d_])")
@@ -34,18 +36,18 @@ class _Marks(NamedTuple):
     """How a language writes numbers."""
 
     group: str
-    """Between thousands, beside spaces and apostrophes, which nobody reads as anything else."""
+    """Between thousands."""
     decimal: str
 
 
-_POINTS, _COMMAS, _BLANKS = _Marks(".", ","), _Marks(",", "."), _Marks("", ",")
+_POINTS, _COMMAS, _BLANKS = _Marks(".", ","), _Marks(",", "."), _Marks(_SPACES, ",")
 _MARKS = {
     **dict.fromkeys(["en", "ja", "ko", "zh"], _COMMAS),
     **dict.fromkeys(["da", "de", "el", "es", "id", "it", "nl", "pt", "ro", "tr"], _POINTS),
     **dict.fromkeys(["bg", "cs", "et", "fi", "fr", "hu", "lt", "lv", "nb", "pl", "ru", "sk", "sv", "uk"], _BLANKS),
 }
 """Of a language that is not here, anything may be what is written."""
-_ANY = _Marks(".,", ".,")
+_ANY = _Marks(f".,{_SPACES}{_APOSTROPHES}", ".,")
 
 
 def changed_numbers(source: str, translation: str, *, languages: Languages = (None, None)) -> list[str]:
@@ -56,7 +58,7 @@ def changed_numbers(source: str, translation: str, *, languages: Languages = (No
     """
     others, missing = Counter([*numbers_in(translation), *_found(_BEGINS_WORD, translation)]), []
     for number in numbers_in(source):
-        same = next((one for one in ways_to_write(number, languages=languages) if others[one]), None)
+        same = next((one for one in _ways(number, languages, _SPACES + _APOSTROPHES) if others[one]), None)
         if same is None:
             missing.append(number)
         else:
@@ -72,7 +74,12 @@ def numbers_in(text: str) -> list[str]:
 
 
 def ways_to_write(number: str, *, languages: Languages = (None, None)) -> tuple[str, ...]:
-    """The number of a text in one language as a text in the other may have it, the likeliest way first."""
+    """The number of a text in one language as a text in the other has it."""
+    return _ways(number, languages, "")
+
+
+def _ways(number: str, languages: Languages, also_between: str) -> tuple[str, ...]:
+    """Those, and what else there may be between thousands without being taken for anything else."""
     match = _GROUPED.fullmatch(number)
     if match is None:
         return (number,)
@@ -82,7 +89,7 @@ def ways_to_write(number: str, *, languages: Languages = (None, None)) -> tuple[
     # Of three digits behind one separator nobody can say what they are who does not know the language.
     is_told = read is not None and written is not None and _is_told(number, match[1], read)
     marks = written if is_told and written is not None else _ANY
-    between = [*marks.group, "", *_SPACES, *_APOSTROPHES] if len(groups) > 1 else [""]
+    between = [*marks.group, "", *also_between] if len(groups) > 1 else [""]
     ends = [""] if fraction is None else [f"{decimal}{fraction}" for decimal in marks.decimal]
     ways = [mark.join(groups) + end for mark in between for end in ends if not end or end[0] != mark]
     return tuple(dict.fromkeys(ways if is_told else [number, *ways]))
