@@ -103,8 +103,9 @@ def written(amount: Decimal, language: str) -> str:
 
 def amounts(text: str, language: str) -> list[Decimal | None]:
     """All amounts of a text as a reader of this language reads them; None where nobody would know what it says."""
-    group, decimal = MARKS[language]
-    groups = BLANKS if group in BLANKS else group + BLANKS
+    _, decimal = MARKS[language]
+    # Whoever writes a comma before a fraction takes a point for what stands between thousands.
+    groups = (BLANKS + ".,").replace(decimal, "")
     found = re.findall(rf"[\w.,]*\d[\w.,]*(?:[{BLANKS}]\d{{3}}(?!\w)[\w.,]*)*", text)
     return [_read(one.rstrip(".,"), groups, decimal) for one in found]
 

@@ -25,6 +25,9 @@ _BEGINS_WORD = re.compile(r"(?<![\w.,])\d++(?=[^\W\d_])")
 """As in 90er or 5km."""
 _IN_WORD = re.compile(r"(?<=[^\W\d_])\d++")
 """As in A4, or where a number was written onto a word by mistake."""
+_GROUP = 3
+_BROKEN = re.compile(rf"\d[{_SPACES}]\d{{4,}}")
+"""Where thousands begin twice: 6 6678."""
 _ADDRESS = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}")
 
 
@@ -47,7 +50,8 @@ _MARKS = {
     **dict.fromkeys(["bg", "cs", "et", "fi", "fr", "hu", "lt", "lv", "nb", "pl", "ru", "sk", "sv", "uk"], _BLANKS),
 }
 """Of a language that is not here, anything may be what is written."""
-_ANY = _Marks(f".,{_SPACES}{_APOSTROPHES}", ".,")
+_BETWEEN = f".,{_SPACES}{_APOSTROPHES}"
+_ANY = _Marks(_BETWEEN, ".,")
 
 
 def changed_numbers(source: str, translation: str, *, languages: Languages = (None, None)) -> list[str]:
@@ -58,14 +62,17 @@ def changed_numbers(source: str, translation: str, *, languages: Languages = (No
     """
     others, missing = Counter([*numbers_in(translation), *_found(_BEGINS_WORD, translation)]), []
     for number in numbers_in(source):
-        same = next((one for one in _ways(number, languages, _SPACES + _APOSTROPHES) if others[one]), None)
+        same = next((one for one in _ways(number, languages, usual=False) if others[one]), None)
         if same is None:
             missing.append(number)
         else:
             others[same] -= 1
     others.subtract(_found(_BEGINS_WORD, source))
     glued = Counter(_found(_IN_WORD, translation)) - Counter(_found(_IN_WORD, source))
-    return [*dict.fromkeys(missing)] if glued or any(count > 0 for count in others.values()) else []
+    broken = Counter(_BROKEN.findall(translation)) - Counter(_BROKEN.findall(source))
+    if broken:
+        missing += [number for number in numbers_in(source) if sum(map(str.isdigit, number)) > _GROUP]
+    return [*dict.fromkeys(missing)] if glued or broken or any(count > 0 for count in others.values()) else []
 
 
 def numbers_in(text: str) -> list[str]:
@@ -74,12 +81,12 @@ def numbers_in(text: str) -> list[str]:
 
 
 def ways_to_write(number: str, *, languages: Languages = (None, None)) -> tuple[str, ...]:
-    """The number of a text in one language as a text in the other has it."""
-    return _ways(number, languages, "")
+    """The number of a text in one language as a text in the other usually has it."""
+    return _ways(number, languages, usual=True)
 
 
-def _ways(number: str, languages: Languages, also_between: str) -> tuple[str, ...]:
-    """Those, and what else there may be between thousands without being taken for anything else."""
+def _ways(number: str, languages: Languages, *, usual: bool) -> tuple[str, ...]:
+    """Those, or all that nobody takes for another number: what begins a fraction is never between thousands."""
     match = _GROUPED.fullmatch(number)
     if match is None:
         return (number,)
@@ -89,7 +96,8 @@ def _ways(number: str, languages: Languages, also_between: str) -> tuple[str, ..
     # Of three digits behind one separator nobody can say what they are who does not know the language.
     is_told = read is not None and written is not None and _is_told(number, match[1], read)
     marks = written if is_told and written is not None else _ANY
-    between = [*marks.group, "", *also_between] if len(groups) > 1 else [""]
+    all_between = marks.group if usual or not is_told else [mark for mark in _BETWEEN if mark not in marks.decimal]
+    between = [*all_between, ""] if len(groups) > 1 else [""]
     ends = [""] if fraction is None else [f"{decimal}{fraction}" for decimal in marks.decimal]
     ways = [mark.join(groups) + end for mark in between for end in ends if not end or end[0] != mark]
     return tuple(dict.fromkeys(ways if is_told else [number, *ways]))

@@ -28,6 +28,7 @@ def test_what_is_drawn_is_read_as_it_was_written(language: str) -> None:
         ("It costs 9.867,20.", "en", [None]),
         ("Il doit 3h2,30 dollars.", "fr", [None]),
         ("coûte 1 1001 euros", "fr", ["1", "1001"]),
+        ("coûte 1.500 euros", "fr", ["1500"]),
         ("payé71 euros", "fr", [None]),
         ("nothing", "en", []),
     ],

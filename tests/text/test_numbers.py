@@ -78,6 +78,10 @@ def test_what_is_no_plain_number_is_written_in_one_way() -> None:
         ("1,500 mg", "1 500 mg", "en-de", []),
         ("1,500 mg", "1\u202f500 mg", "en-fr", []),
         ("1,500 mg", "1,500 mg", "en-fr", ["1,500"]),
+        # Nobody who writes a comma before a fraction takes this for one.
+        ("1,500 mg", "1.500 mg", "en-fr", []),
+        ("from 6,678 to 17", "de 6 6678 à 17", "en-fr", ["6,678"]),
+        ("In 2015 2000 came", "In 2015 2000 kamen", "en-de", []),
         ("9.867 Euro", "EUR 9.867", "de-en", ["9.867"]),
         ("9.867 Euro", "9,867 euros", "de-en", []),
         ("9.867,50 Euro", "9.867,50 euros", "de-en", ["9.867,50"]),
