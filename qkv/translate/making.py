@@ -61,7 +61,7 @@ class Makings:
         learned: int | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
-        directions: Sequence[Direction] = (),
+        directions: Sequence[Direction] | None = None,
         reads_tag: bool = False,
         plain_marks: bool = False,
         warn: Callable[[str], None] = warn,
@@ -73,6 +73,7 @@ class Makings:
         Where there are several `directions`, `between` takes one of them; a source begins with a tag then, and if the
         model `reads_tag` with one direction alone."""
         tags: tuple[int, ...] = ()
+        directions = directions or ()
         if reads_tag and len(directions) == 1:
             ((source_language, target_language),) = directions
             tags = (tokenizer.tag(target_language),)
