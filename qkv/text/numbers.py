@@ -11,11 +11,13 @@ _APOSTROPHES = "'’"
 _DAY, _MONTH = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])"
 _NUMBER = re.compile(
     # A time or a date is written in other numbers elsewhere: at 7:45 p.m., um 19.45 Uhr; 24.12., 24 December.
-    r"(?P<time>(?<!\w)\d{1,2}(?:[:.][0-5]\d)?\s?(?:[ap]\.?m\b|Uhr\b|h(?:\s?[0-5]\d)?\b)"
+    r"(?P<spared>(?<!\w)\d{1,2}(?:[:.][0-5]\d)?\s?(?:[ap]\.?m\b|Uhr\b|h(?:\s?[0-5]\d)?\b)"
     r"|(?<![\w:])(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?!\w)"
     r"|\b(?i:at|until|à|um|ab|bis|gegen)\s(?:[01]?\d|2[0-3])\.[0-5]\d(?![\w.,]?\d)"
     rf"|(?<![\w.$€£])(?:{_DAY}\.(?:{_MONTH}\.)?\s?[-–]\s?)?{_DAY}\.{_MONTH}\.(?!\d)"
-    r"|(?<!\w)\d{1,4}(?P<between>[./-])\d{1,2}(?P=between)\d\d(?:\d\d)?(?!\w))"
+    r"|(?<!\w)\d{1,4}(?P<between>[./-])\d{1,2}(?P=between)\d\d(?:\d\d)?(?!\w)"
+    # Nor has a version thousands.
+    r"|\b(?i:version|release)\s\d++(?:\.\d++)++)"
     rf"|(?<![\w.,])(?:\d{{1,3}}(?:[.,{_APOSTROPHES}{_SPACES}]\d{{3}})+(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)"
     # Nor is the 1990's a number.
     r"(?!\w|['’]s\b)"
@@ -76,8 +78,8 @@ def changed_numbers(source: str, translation: str, *, languages: Languages = (No
 
 
 def numbers_in(text: str) -> list[str]:
-    """The numbers as they are written, but for times and dates, and those that are part of a name such as A4."""
-    return [match[0] for match in _NUMBER.finditer(text) if match["time"] is None]
+    """The numbers as they are written, but for times, dates, versions, and those in a name such as A4."""
+    return [match[0] for match in _NUMBER.finditer(text) if match["spared"] is None]
 
 
 def ways_to_write(number: str, *, languages: Languages = (None, None)) -> tuple[str, ...]:
@@ -114,7 +116,5 @@ def _is_told(number: str, whole: str, marks: _Marks) -> bool:
 
 
 def _found(digits: re.Pattern[str], text: str) -> list[str]:
-    """Digits of this kind that belong to no time."""
-    times = [match.span() for match in _NUMBER.finditer(text) if match["time"] is not None]
-    found = ((match.start(), match[0]) for match in digits.finditer(text))
-    return [one for place, one in found if not any(start <= place < end for start, end in times)]
+    """Digits of this kind that belong to no time, date or version."""
+    return digits.findall(_NUMBER.sub(lambda match: match[0] if match["spared"] is None else " ", text))

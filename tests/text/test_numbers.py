@@ -20,7 +20,7 @@ from qkv.text.numbers import changed_numbers, numbers_in, ways_to_write
         ("costs 3.30 or 24.12 euros", ["3.30", "24.12"]),
         ("12-15 of 300.", ["12", "15", "300"]),
         ("Call +49 30 1234567.", ["49", "30", "1234567"]),
-        ("version 2.0.1, 3.14", ["2.0.1", "3.14"]),
+        ("version 2.0.1, 3.14 and Release 1.500", ["3.14"]),
         ("a loss of $45.30. It was $12.10.", ["45.30", "12.10"]),
         ("17h74 or 45:30", ["45", "30"]),
         ("", []),
