@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from decimal import Decimal
 
 import pytest
 
 from bench.amounts import SENTENCES, amounts, drawn, written
+from qkv.text.numbers import changed_numbers
 
 
 @pytest.mark.parametrize("language", SENTENCES)
@@ -43,3 +45,15 @@ def test_amounts_are_written_as_their_language_does() -> None:
         "1,234,567.50", "1.234.567,50", "1\u00a0234\u00a0567,50",
     ]  # fmt: skip
     assert written(Decimal(950), "de") == "950"
+
+
+def test_what_a_translation_is_held_to_is_what_its_reader_reads() -> None:
+    """An oracle for `changed_numbers`: it and this benchmark know nothing of each other."""
+    draw = random.Random(3)
+    for _ in range(2000):
+        amount = draw.randrange(10 ** draw.randint(1, 9)) + Decimal(draw.choice([0, 0, draw.randrange(100)])) / 100
+        source, target = draw.sample([*SENTENCES], 2)
+        asked, right = written(amount, source), written(amount, target)
+        assert changed_numbers(f"a {asked} b", f"c {right} d", languages=(source, target)) == []
+        if amount >= 1000 and amounts(f"c {asked} d", target) != [amount]:
+            assert changed_numbers(f"a {asked} b", f"c {asked} d", languages=(source, target)) == [asked]
