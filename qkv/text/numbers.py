@@ -27,11 +27,12 @@ _BEGINS_WORD = re.compile(r"(?<![\w.,])\d++(?=[^\W\d_])")
 """As in 90er or 5km."""
 _IN_WORD = re.compile(r"(?<=[^\W\d_])\d++")
 """As in A4, or where a number was written onto a word by mistake."""
-_GROUP = 3
 _BROKEN = re.compile(rf"\d[{_SPACES}]\d{{4,}}")
 """Where thousands begin twice: 6 6678."""
-_ADDRESS = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}")
-
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_ADDRESS = re.compile(rf"(?:{_OCTET}\.){{3}}{_OCTET}")
+_GROUP = 3
+"""Digits that stand together."""
 
 Languages = tuple[str | None, str | None]
 """Those of a source and of its translation."""
@@ -93,7 +94,7 @@ def _ways(number: str, languages: Languages, *, usual: bool) -> tuple[str, ...]:
     if match is None:
         return (number,)
     digits, fraction = "".join(filter(str.isdigit, match[1])), match[2]
-    groups = [digits[max(0, end - 3) : end] for end in range(len(digits), 0, -3)][::-1]
+    groups = [digits[max(0, end - _GROUP) : end] for end in range(len(digits), 0, -_GROUP)][::-1]
     read, written = (_MARKS.get(language or "") for language in languages)
     # Of three digits behind one separator nobody can say what they are who does not know the language.
     is_told = read is not None and written is not None and _is_told(number, match[1], read)

@@ -92,6 +92,7 @@ def test_what_is_no_plain_number_is_written_in_one_way() -> None:
         ("9.867 and 2.5", "9.867 und 2.5", "en-de", []),
         ("0.125", "0.125", "de-en", []),
         ("192.168.100.200", "192.168.100.200", "de-en", []),
+        ("1.234.567.890 Euro", "EUR 1.234.567.890", "de-en", ["1.234.567.890"]),
         # Of a language whose numbers nobody here knows, anything may be right.
         ("1,500", "1,500", "en-xx", []),
     ],
