@@ -106,7 +106,9 @@ class Sizes:
 
     def heads(self) -> Tensor:
         """As a projection leaves them: the heads of a position side by side."""
-        return self.numbers(self.rows, self.width, BASE.heads, BASE.head_key_width).transpose(1, 2)
+        some = self.numbers(self.rows, self.width, BASE.heads, BASE.head_key_width)
+        # Nothing before them is asked for a gradient: what was not captured has no place in a graph.
+        return some.detach().transpose(1, 2).requires_grad_()
 
     def here(self, module: M) -> M:
         return module.to(self.device, self.precision)
