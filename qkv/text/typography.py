@@ -28,6 +28,8 @@ _PLAINLY = {"single": "'", "double": '"', None: ""}
 # Behind one of these, or a space, a quotation may begin; before one of the others none does.
 _BEFORE_OPENING = "([–—*_~|#>¿¡:,;…"
 _NOT_OPENED_BEFORE = '.,;:!?)]}"'
+# Apostrophes stand between letters, or behind one; these do not.
+_SINGLE_QUOTATION = re.compile(r"(?<!\w)'(?=\w)|(?<=[.,;:!?…])'(?!\w)")
 _MARK_OR_CODE = re.compile("[`<>{})'\"]")
 _TAG_BEGINS = re.compile(r"(?<!\w)<[/!]?[A-Za-z][\w:-]*[\s/>]")
 _CALL_BEGINS = re.compile(r"\w\($")
@@ -70,6 +72,12 @@ def is_printed(text: str) -> bool:
 def is_typeset(text: str) -> bool:
     """Whether a text has marks that nobody types: ’ or ”."""
     return _TYPESET.search(text) is not None
+
+
+def is_double(text: str) -> bool:
+    """Whether a text has quotations, all of them in double marks."""
+    typed = plain(text)
+    return '"' in typed and _SINGLE_QUOTATION.search(typed) is None
 
 
 def plain(text: str) -> str:
@@ -129,10 +137,14 @@ class Style:
     """What stays as it is, wherever it stands."""
     begun: str = ""
     """What a text begins with: it stays as it is given here."""
+    double: bool = False
+    """Whether quotations are in double marks alone, as those of its source."""
 
     def write(self, text: str) -> Edited:
         """The text in this style."""
         typed = edited(text, self._allowed(text, _plainly(text)))
+        if self.double:
+            typed = Edited(_with_double(typed.text, self._places_spared(typed.text)), typed.places)
         edits = [*_in_print(typed.text, self._quotes, self._places_spared(typed.text))] if self.printed else []
         written = self._as_begun(typed.text, edits)
         return Edited(written.text, [written.places[place] for place in typed.places])
@@ -166,6 +178,24 @@ class Style:
 def _plainly(text: str) -> Iterator[Edit]:
     for match in _PRINTED_OR_ITS_SPACE.finditer(text):
         yield Edit(match.start(), _PLAINLY[match.lastgroup])
+
+
+def _with_double(text: str, spared: Container[int]) -> str:
+    """The text with double quotation marks in the place of single ones, but for those in such; it may grow."""
+    signs = list(text)
+    opened = within = False
+    for place in _outside_code(text):
+        before, behind = text[place - 1 : place], text[place + 1 : place + 2]
+        within ^= text[place] == '"'
+        if within or text[place] != "'" or place in spared:
+            continue
+        opens = (not before or before.isspace() or before in _BEFORE_OPENING) and behind.isalpha()
+        # A word may end in an apostrophe; a sentence does not.
+        closes = not behind.isalnum() and (opened or before in _NOT_OPENED_BEFORE)
+        if opens or closes:
+            signs[place] = '"'
+            opened = opens
+    return "".join(signs)
 
 
 def _in_print(text: str, quotes: Quotes, spared: Container[int]) -> Iterator[Edit]:

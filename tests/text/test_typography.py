@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkv.text.languages import language as language_code
-from qkv.text.typography import Style, is_printed, marks, mixture, plain, settled, spellings
+from qkv.text.typography import Style, is_double, is_printed, marks, mixture, plain, settled, spellings
 from qkv.text.words import Span, words
 
 TEXTS = st.text(alphabet="ab7 ,.-()\n\u00a0\u202f`<>{}'\"’‘‚“”„«»‹›")
@@ -94,6 +94,48 @@ def test_what_a_text_begins_with_stays_as_it_is_given(
         assert edited.text.startswith(settled(style.write(whole[:place]).text))
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He said: 'Come.'", 'He said: "Come."'),
+        ("'Don't come', she said, 'it's late.'", '"Don\'t come", she said, "it\'s late."'),
+        ("The students' 'free' books ('new')", 'The students\' "free" books ("new")'),
+        ("'I came.", '"I came.'),
+        ("I saw.'", 'I saw."'),
+        ("He said: \"Come, 'Ann'.\"", "He said: \"Come, 'Ann'.\""),
+        ("the '90s, geht's, l'ami, 5' long", "the '90s, geht's, l'ami, 5' long"),
+        ("`say 'a'`, print('b') {'c': 1}", "`say 'a'`, print('b') {'c': 1}"),
+    ],
+)
+def test_single_quotations_become_double_and_apostrophes_stay(text: str, expected: str) -> None:
+    assert Style(printed=False, double=True).write(text).text == expected
+    assert Style(printed=False).write(text).text == text
+
+
+def test_double_quotations_are_printed_as_such() -> None:
+    assert Style(printed=True, language="fr", double=True).write("Il dit: 'C'est tard.'").text == (
+        "Il dit: «\u00a0C’est tard.\u00a0»"
+    )
+    assert Style(printed=False, spared=("'a'",), double=True).write("'a' and 'b'").text == "'a' and \"b\""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('Er sagte: "Komm."', True),
+        ("„Komm“, sagte er, „ich hab’s.“", True),
+        ('"I came.', True),
+        ("l'ami, the students' \"books\"", True),
+        ("Er sagte: 'Komm.'", False),
+        ("“He said: ‘Come.’”", False),
+        ("I saw.' \"", False),
+        ("it's late", False),
+    ],
+)
+def test_quotations_are_double_where_none_is_single(text: str, expected: bool) -> None:
+    assert is_double(text) == expected
+
+
 def test_a_text_that_begins_otherwise_is_written_as_any_other() -> None:
     assert Style(printed=False, begun="« Oui »").write("« Non »").text == '"Non"'
 
@@ -115,9 +157,9 @@ def test_plain_text_is_not_printed_and_has_the_same_words(text: str) -> None:
     assert len(words(plain(text))) == len(words(text))
 
 
-@given(text=TEXTS, printed=st.booleans(), language=LANGUAGES)
-def test_every_word_is_where_its_place_says(text: str, printed: bool, language: str | None) -> None:
-    edited = Style(printed, language).write(text)
+@given(text=TEXTS, printed=st.booleans(), language=LANGUAGES, double=st.booleans())
+def test_every_word_is_where_its_place_says(text: str, printed: bool, language: str | None, double: bool) -> None:
+    edited = Style(printed, language, double=double).write(text)
     assert len(edited.places) == len(text) + 1
     assert (edited.places[0], edited.places[-1]) == (0, len(edited.text))
     assert sorted(edited.places) == [*edited.places]
@@ -128,9 +170,11 @@ def test_every_word_is_where_its_place_says(text: str, printed: bool, language: 
             assert edited.text[moved.start : moved.end] == text[before.start : before.end]
 
 
-@given(text=TEXTS, more=TEXTS, printed=st.booleans(), language=LANGUAGES)
-def test_what_is_settled_stays_whatever_comes(text: str, more: str, printed: bool, language: str | None) -> None:
-    style = Style(printed, language)
+@given(text=TEXTS, more=TEXTS, printed=st.booleans(), language=LANGUAGES, double=st.booleans())
+def test_what_is_settled_stays_whatever_comes(
+    text: str, more: str, printed: bool, language: str | None, double: bool
+) -> None:
+    style = Style(printed, language, double=double)
     assert style.write(text + more).text.startswith(settled(style.write(text).text))
 
 

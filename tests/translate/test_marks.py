@@ -64,6 +64,26 @@ def test_marks_follow_the_source(wording: Wording, source: str, expected: str) -
     assert told(wording, source, MIXED).text == expected
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("nothing", "l'ami dit 'l'été'"),
+        ("'a'", "l'ami dit 'l'été'"),
+        ("\"a 'b'\"", "l'ami dit 'l'été'"),
+        ('"a"', "l'ami dit \"l'été\""),
+        ("„a“", "l'ami dit \"l'été\""),
+        ("“a”", "l’ami dit «\u00a0l’été\u00a0»"),
+    ],
+)
+def test_quotations_are_single_only_where_the_source_has_such(wording: Wording, source: str, expected: str) -> None:
+    assert told(wording, source, "l'ami dit 'l'été'").text == expected
+
+
+def test_quotation_marks_that_are_forced_stay(wording: Wording) -> None:
+    asked = wording.asked(0, '"a"', Controls(), prefix="dit 'l'")
+    assert wording.written(wording.tokenizer.encode("dit 'l'été' 'b'"), asked.style) == "dit 'l'été' 'b'"
+
+
 def test_terms_stay_as_they_were_given(wording: Wording) -> None:
     terms = Terms(required=(("l’ami",),), once=('"l\'été"',))
     assert told(wording, "a", MIXED, terms).text == 'l’ami "dit" "l\'été"'
