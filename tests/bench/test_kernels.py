@@ -31,6 +31,8 @@ def test_both_ways_of_every_part_make_the_same_of_what_they_are_given(device: to
             outputs = (outputs,) if torch.is_tensor(outputs) else outputs
             made.append(results(outputs, part.learned) if part.learned else outputs)
         agree(made[1], made[0], factor=10)
+        # A graph of CUDA's holds what it has captured, and what made these was before.
+        assert all(one.is_leaf for one in part.learned)
         seen.append(part.name)
     assert len(set(seen)) == len(seen) == 9
 
