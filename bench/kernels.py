@@ -4,12 +4,15 @@
     TRITON_INTERPRET=1 python -m bench.kernels --device cpu --rows 2 --width 16 --vocabulary 40 --uncompiled
 
 Milliseconds of a call in bfloat16 with dropout 0.1, its gradients included, as a step takes it: replayed as a graph,
-the median of several. On a CPU Triton's interpreter does our parts: that shows that all of this runs, and no speed.
+the median of several. Words are drawn as text has them, few of them often. On a CPU Triton's interpreter does our
+parts: that shows that all of this runs, and no speed.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +28,7 @@ from qkv.layers import attention, feed_forward, inputs, kernels, loss, residual
 from qkv.layers.dropout import Dropout
 from qkv.layers.feed_forward import FeedForward, GatedFeedForward
 from qkv.layers.visibility import within_sentences
-from qkv.models.choices import NORMS, POSITIONS, QUERY_KEY_NORMS, TURNS
+from qkv.models.choices import NORMS, POSITIONS, PROJECTIONS, QUERY_KEY_NORMS, TURNS
 from qkv.recipes import recipe
 
 Way = Callable[..., Tensor | tuple[Tensor, ...]]
@@ -33,6 +36,8 @@ Way = Callable[..., Tensor | tuple[Tensor, ...]]
 M = TypeVar("M", bound=nn.Module)
 
 BASE, FAST = recipe("base").model, recipe("fast").model
+WIDEST_ROW = 128
+"""The longest that `layers.gpu.attention` takes into its hands; not asked of it, since it needs Triton."""
 _SENTENCE = 28
 """Positions of a sentence in a row."""
 _REPLAYS, _ROUNDS = 20, 7
@@ -64,7 +69,13 @@ def main() -> int:
 def _run(options: argparse.Namespace) -> None:
     device = torch.device(options.device)
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("there is no GPU here; --device cpu and small sizes show that it runs")
+        raise ConfigError("there is no GPU here; TRITON_INTERPRET=1, --device cpu and small sizes show that it runs")
+    if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise ConfigError("on a CPU our parts have to be interpreted: set TRITON_INTERPRET=1")
+    if options.width > WIDEST_ROW:
+        raise ConfigError(
+            f"in rows wider than {WIDEST_ROW} attention is torch's own; give --width {WIDEST_ROW} at most"
+        )
     # Triton's interpreter has no products in bfloat16.
     precision = torch.bfloat16 if device.type == "cuda" else torch.float32
     named = torch.cuda.get_device_name(device) if device.type == "cuda" else "a CPU, where our parts are interpreted"
@@ -94,7 +105,10 @@ class Sizes:
         self._generator = torch.Generator(self.device).manual_seed(1)
         place = torch.arange(self.width, device=self.device).expand(self.rows, self.width)
         self.positions, self.sentences = place % _SENTENCE, place // _SENTENCE + 1
-        self.ids = torch.randint(self.vocabulary, place.shape, generator=self._generator, device=self.device)
+        # Zipf's law: gradients of the few words that make up half of a text go to the same places.
+        often = 1 / torch.arange(3, 3 + self.vocabulary, device=self.device)
+        drawn = torch.multinomial(often, place.numel(), replacement=True, generator=self._generator)
+        self.ids = drawn.view(place.shape)
 
     def numbers(self, *shape: int) -> Tensor:
         """That learn."""
@@ -116,7 +130,7 @@ class Sizes:
 
 def parts(sizes: Sizes) -> Iterator[Part]:
     """Each with numbers of its own, made when it is its turn."""
-    for some in (_joins, _networks, _looks, _ends):
+    for some in (_joins, _networks, _products, _looks, _ends):
         yield from some(sizes)
 
 
@@ -144,6 +158,19 @@ def _networks(sizes: Sizes) -> Iterator[Part]:
     yield Part("feed-forward, gated", gated_network, feed_forward.gated_network, given, (x, *gated.parameters()))
 
 
+def _products(sizes: Sizes) -> Iterator[Part]:
+    from qkv.layers.gpu.projection import together
+
+    for name, count in (
+        ("queries, keys and values", 3),
+        ("keys and values of all layers", 2 * BASE.decoder_layers),
+    ):
+        x = sizes.vectors()
+        projections = [sizes.here(PROJECTIONS[BASE.projection](BASE.width, BASE.width)) for _ in range(count)]
+        learned = [parameter for one in projections for parameter in one.parameters()]
+        yield Part(name, together, attention.apart, (x, projections), (x, *learned))
+
+
 def _looks(sizes: Sizes) -> Iterator[Part]:
     from qkv.layers.gpu.attention import tiled
     from qkv.layers.gpu.turn import normed_and_turned
@@ -160,7 +187,7 @@ def _looks(sizes: Sizes) -> Iterator[Part]:
 
 def _ends(sizes: Sizes) -> Iterator[Part]:
     from qkv.layers.gpu.inputs import embed
-    from qkv.layers.gpu.loss import loss_and_gradient
+    from qkv.layers.gpu.loss import loss_and_gradient, loss_and_gradient_of_two_readings
 
     weight = sizes.numbers(sizes.vocabulary, BASE.width)
     waves = POSITIONS[BASE.positions](BASE.width, BASE.longest)
@@ -168,9 +195,27 @@ def _ends(sizes: Sizes) -> Iterator[Part]:
     yield Part("embedding", embed, inputs.embed, given, (weight,))
     # A chunk of the output's, whose gradient is made along with it.
     label = sizes.ids.flatten()[: loss.GPU_POSITIONS]
-    logits = sizes.numbers(label.numel(), sizes.vocabulary).detach()
+    with torch.no_grad():
+        x = sizes.vectors().flatten(0, 1)[: label.numel()] / math.sqrt(BASE.width)
+        logits = loss.aligned_logits(x, weight)
     name = f"loss and its gradient, {label.numel():,} positions"
-    yield Part(name, loss_and_gradient, loss.loss_and_gradient, (logits, label, 0.1), ())
+    yield Part(name, loss_and_gradient, _plain_loss, (logits, label, 0.1), ())
+    # A row's labels are those of both its readings.
+    rows = label.view(-1, sizes.width)[: label.numel() // (2 * sizes.width)].repeat_interleave(2, 0).flatten()
+    name = f"the same of rows read twice, {rows.numel():,} positions"
+    read = (logits[: rows.numel()], rows, 0.1, 5.0, sizes.width)
+    yield Part(name, loss_and_gradient_of_two_readings, _plain_of_two, read, ())
+
+
+def _plain_loss(logits: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """With the gradient as the products that come next need it."""
+    total, surprise, gradient = loss.loss_and_gradient(logits, *rest)
+    return total, surprise, gradient.to(logits.dtype)
+
+
+def _plain_of_two(logits: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
+    total, surprise, gradient = loss.loss_and_gradient_of_two_readings(logits, *rest)
+    return total, surprise, gradient.to(logits.dtype)
 
 
 def milliseconds(part: Part, way: Way, device: torch.device) -> float:
@@ -183,7 +228,7 @@ def milliseconds(part: Part, way: Way, device: torch.device) -> float:
         if not part.learned:
             return outputs
         if not asked:
-            asked.extend(map(torch.randn_like, outputs))
+            asked.extend(_gradients_of(outputs))
         return torch.autograd.grad(outputs, part.learned, asked)
 
     if device.type == "cuda":
@@ -194,6 +239,16 @@ def milliseconds(part: Part, way: Way, device: torch.device) -> float:
         call()
         spent.append(1000 * (time.perf_counter() - begun))
     return statistics.median(spent)
+
+
+def _gradients_of(outputs: Sequence[Tensor]) -> Iterator[Tensor]:
+    """Some that lie as these do, parts of one product beside one another: so do those that training makes."""
+    places: dict[int, Tensor] = {}
+    for one in outputs:
+        storage = one.untyped_storage()
+        if (begins := storage.data_ptr()) not in places:
+            places[begins] = torch.randn(storage.nbytes() // one.element_size(), dtype=one.dtype, device=one.device)
+        yield places[begins].as_strided(one.shape, one.stride(), one.storage_offset())
 
 
 def _replayed(call: Callable[[], Sequence[Tensor]]) -> float:

@@ -85,7 +85,7 @@ class _ChunkedLoss(torch.autograd.Function):
         for start in range(0, x_PD.size(0), chunks.positions):
             part_PD, label = (tensor[start : start + chunks.positions] for tensor in (x_PD, label_P))
             part_total, part_surprise, gradient_PV = chunks.loss_and_gradient(
-                _logits(part_PD, weight_VD), label, smoothing
+                aligned_logits(part_PD, weight_VD), label, smoothing
             )
             total, surprise = total + part_total, surprise + part_surprise
             if x_gradient_PD is not None and weight_gradient_VD is not None:
@@ -104,7 +104,7 @@ class _ChunkedLoss(torch.autograd.Function):
         return _scaled(x_gradient_PD, scale), weight_gradient_VD * scale, None, None, None
 
 
-def _logits(x_PD: Tensor, weight_VD: Tensor) -> Tensor:
+def aligned_logits(x_PD: Tensor, weight_VD: Tensor) -> Tensor:
     """x·Wᵀ, laid out so that every position's logits begin where a GPU likes to begin."""
     V = weight_VD.size(0)
     logits_PV = x_PD.new_empty(x_PD.size(0), -(-V // _ALIGNED) * _ALIGNED)[:, :V]

@@ -24,7 +24,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_positions_logits_begin_where_a_gpu_likes_to() -> None:
     x, weight, _ = inputs()
-    logits = module._logits(x.detach(), weight.detach())
+    logits = module.aligned_logits(x.detach(), weight.detach())
     assert (logits.shape, logits.stride(0) % 128) == ((POSITIONS, VOCABULARY), 0)
 
 
