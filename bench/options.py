@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
+from bench.sentences import SPECIAL
 from qkv.errors import QkvError, Stopped, StorageError
 
 
@@ -66,4 +67,12 @@ def one_or_more(text: str) -> int:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return number
+
+
+def more_than_marks(text: str) -> int:
+    """A number of subwords, some of which have to be words."""
+    number = one_or_more(text)
+    if number <= SPECIAL:
+        raise argparse.ArgumentTypeError(f"{text!r} has no words: the first {SPECIAL} ids are marks")
     return number

@@ -21,20 +21,34 @@ import threading
 import time
 from pathlib import Path
 
+from bench.options import one_or_more, told
+from qkv.errors import ConfigError
+
 SETTINGS = {"vocabulary": 8000, "sample_lines": 100_000}
 BAR = 50_000
+_FEWEST = 100
+"""Pairs: fewer do not have as many subwords as are learned."""
 
 
-def main() -> None:
+def main() -> int:
+    """The exit code."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--pairs", type=int, nargs="+", default=[100_000, 1_000_000])
-    arguments.add_argument("--workers", type=int, default=2)
+    arguments.add_argument("--pairs", type=one_or_more, nargs="+", default=[100_000, 1_000_000])
+    arguments.add_argument("--workers", type=one_or_more, default=2)
     arguments.add_argument("--output", type=Path)
     arguments.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     options = arguments.parse_args()
+    return told("bench.prepare_speed", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> None:
     if options.inside:
         measure_inside(options.inside, options.workers)
         return
+    if min(options.pairs) < _FEWEST:
+        raise ConfigError(
+            f"--pairs {min(options.pairs)} have no {SETTINGS['vocabulary']:,} subwords; give {_FEWEST} or more"
+        )
     results = [measure(pairs, options.workers) for pairs in options.pairs]
     for result in results:
         print(
@@ -52,16 +66,20 @@ def measure(pairs: int, workers: int) -> dict[str, float]:
     """Prepares a made-up corpus in a fresh process, so that peaks of memory are its own."""
     with tempfile.TemporaryDirectory() as directory:
         make_corpus(Path(directory), pairs)
-        command = [sys.executable, __file__, "--inside", directory, "--workers", str(workers)]
+        command = [sys.executable, "-m", "bench.prepare_speed", "--inside", directory, "--workers", str(workers)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         peak = [0.0]
         watcher = threading.Thread(target=watch, args=(process, peak))
         watcher.start()
-        told, _ = process.communicate()
-        watcher.join()
+        try:
+            answer, _ = process.communicate()
+        finally:
+            # Who stops this stops what it measures, which has to end before its folder goes.
+            process.terminate()
+            watcher.join()
         if process.returncode:
             sys.exit(process.returncode)
-    inside = json.loads(told)
+    inside = json.loads(answer)
     seconds = inside["seconds"]
     return {
         "pairs": pairs,
@@ -124,4 +142,4 @@ def make_corpus(directory: Path, pairs: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -11,6 +11,7 @@ process, of which others on the machine take nothing away. Compare only the rati
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -20,9 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from bench.marian import END
+from bench.options import more_than_marks, one_or_more, told
 from bench.translators import LENGTH, made_up_shortlist, ranks, searching
 from qkv.engines.onnx import OnnxEngine
 from qkv.engines.plain import usual_looks
+from qkv.errors import ConfigError
 from qkv.evaluate.systems import read_test
 from qkv.export.directory import write_graphs
 from qkv.models.build import build
@@ -33,18 +36,27 @@ Translates = Callable[[int], int]
 """Translates with a beam of this width, and tells how many tokens were written."""
 
 
-def main() -> None:
+def main() -> int:
+    """The exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipes", nargs=2, default=["base", "student"], metavar="RECIPE")
-    parser.add_argument("--vocabulary", type=int, default=37_000)
+    parser.add_argument("--vocabulary", type=more_than_marks, default=37_000)
     parser.add_argument("--runs", nargs=2, type=Path, metavar="RUN")
     parser.add_argument("--test", type=Path, metavar="TSV")
-    parser.add_argument("--batches", nargs="+", type=int, default=[1, 32], help="sentences at once (recipes)")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--batches", nargs="+", type=one_or_more, default=[1, 32], help="sentences at once (recipes)")
+    parser.add_argument("--rounds", type=one_or_more, default=5)
     options = parser.parse_args()
+    if (options.runs is None) != (options.test is None):
+        parser.error("--runs and --test go together: runs need a test set to translate")
+    return told("bench.student_speed", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> None:
     if options.runs:
         sources, _ = read_test(options.test, None, None)
-        teacher, student = (of_run(run, sources or []) for run in options.runs)
+        if not sources:
+            raise ConfigError(f"--test {options.test} is empty: there is nothing to translate")
+        teacher, student = (of_run(run, sources) for run in options.runs)
         compare("test set", {"teacher": teacher, "student": student}, options.rounds)
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -94,4 +106,4 @@ def of_run(run: Path, sources: list[str]) -> Translates:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

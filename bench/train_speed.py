@@ -32,10 +32,10 @@ import torch
 
 from bench.arithmetic import LIMIT, LIMITED, operations_a_token
 from bench.marian import BEGIN, END, PADDING
-from bench.options import one_or_more, told
+from bench.options import more_than_marks, one_or_more, told
 from bench.peers import PEERS, PaddedBatch, fill, peer_steps, sorted_batches, unlike_peers
 from bench.profile import profile_step
-from bench.sentences import SPECIAL, write_corpus
+from bench.sentences import write_corpus
 from qkv.config import Config
 from qkv.data.batches import Batches, Marks
 from qkv.data.corpus import Corpus
@@ -103,8 +103,6 @@ def on_cpu(config: Config, options: argparse.Namespace) -> None:
     """All systems take turns, a step each."""
     sizes, steps = sizes_of(config, options.tokens or [4096]), options.steps or 6
     vocabulary = options.vocabulary or _MADE_UP
-    if vocabulary <= SPECIAL:
-        raise ConfigError(f"--vocabulary {vocabulary} has no words: the first {SPECIAL} ids are marks")
     config = config.with_changes(text={"vocabulary": vocabulary})
     with tempfile.TemporaryDirectory() as directory:
         corpus = write_corpus(Path(directory), pairs=_PAIRS, vocabulary=vocabulary, longest=config.data.row_width - 1)
@@ -274,7 +272,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipe", default="base", help="the architecture (default: base)")
     parser.add_argument("--data", type=Path, help="a directory that qkv prepare wrote (needed on a GPU)")
-    parser.add_argument("--vocabulary", type=one_or_more, help=f"of made-up sentences (default: {_MADE_UP})")
+    parser.add_argument("--vocabulary", type=more_than_marks, help=f"of made-up sentences (default: {_MADE_UP})")
     parser.add_argument(
         "--tokens",
         type=one_or_more,

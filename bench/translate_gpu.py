@@ -12,6 +12,7 @@ took. With --run a trained model translates text, in both precisions: how long i
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,13 +23,17 @@ import numpy as np
 import torch
 
 from bench.marian import BEGIN, END, PADDING, marian, padded
+from bench.options import more_than_marks, one_or_more, told
 from qkv.convert.marian import from_marian
+from qkv.devices import choose_device
 from qkv.engines.gpu.search import GpuSearch
 from qkv.engines.load import load_run
+from qkv.errors import ConfigError
 from qkv.evaluate.scores import bleu
 from qkv.models.build import assemble
 from qkv.recipes import recipe
 from qkv.search.hypothesis import Hypothesis, Limits, paper_penalty
+from qkv.text.files import read_lines
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 BEAM, ALPHA = 4, 0.6
@@ -40,25 +45,33 @@ ALONE = 10
 """Sentences that are translated one by one."""
 
 
-def main() -> None:
+def main() -> int:
+    """The exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipe", default="base")
-    parser.add_argument("--vocabulary", type=int, default=37_000)
-    parser.add_argument("--sentences", type=int, default=3003)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--vocabulary", type=more_than_marks, default=37_000)
+    parser.add_argument("--sentences", type=one_or_more, default=3003)
+    parser.add_argument("--rounds", type=one_or_more, default=3)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--alone", action="store_true", help="qkv without its peer")
     parser.add_argument("--run", type=Path, help="a trained run, instead of random weights")
     parser.add_argument("--source", type=Path, help="with --run: text, a sentence a line")
     parser.add_argument("--reference", type=Path, help="with --run: its translation, for BLEU")
     options = parser.parse_args()
+    if (options.run is None) != (options.source is None):
+        parser.error("--run and --source go together: a trained run needs text to translate")
+    return told("bench.translate_gpu", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> None:
+    device = choose_device(options.device)
     if options.run:
         trained(options)
     else:
-        random_weights(options)
+        random_weights(options, device)
 
 
-def random_weights(options: argparse.Namespace) -> None:
+def random_weights(options: argparse.Namespace, device: torch.device) -> None:
     torch.manual_seed(1)
     theirs = marian(recipe(options.recipe).model, options.vocabulary, positions=2 * LONGEST).eval()
     with torch.no_grad():
@@ -67,12 +80,12 @@ def random_weights(options: argparse.Namespace) -> None:
     config, weights = from_marian(theirs.config.to_dict(), theirs.state_dict())
     ours = assemble(config, options.vocabulary)
     ours.load_state_dict(weights)
-    ours.to(options.device)
-    theirs.to(options.device)
+    ours.to(device)
+    theirs.to(device)
     sources = news(options.sentences, options.vocabulary)
     limits = Limits(BEGIN, END, [len(source) + EXTRA for source in sources], (PADDING, BEGIN))
     tokens = sum(limits.longest)
-    print(f"{len(sources):,} sentences, {tokens:,} tokens to write, on {device_name(options.device)}", flush=True)
+    print(f"{len(sources):,} sentences, {tokens:,} tokens to write, on {device_name(device)}", flush=True)
     few = np.linspace(0, len(sources) - 1, ALONE).astype(int).tolist()
     ours_took = {}
     for name, precision in PRECISIONS.items():
@@ -129,9 +142,11 @@ def generate(model: Any, sources: list[list[int]], limits: Limits, order: list[i
 
 
 def trained(options: argparse.Namespace) -> None:
+    texts = list(read_lines(options.source))
+    if not texts:
+        raise ConfigError(f"--source {options.source} is empty: there is nothing to translate")
+    references = list(read_lines(options.reference)) if options.reference else None
     model, tokenizer = load_run(options.run, options.device)[:2]
-    texts = options.source.read_text(encoding="utf-8").splitlines()
-    references = options.reference.read_text(encoding="utf-8").splitlines() if options.reference else None
     sources = [[*tokenizer.encode(text), tokenizer.end] for text in texts]
     limits = Limits(tokenizer.begin, tokenizer.end, [len(source) + 50 for source in sources], tokenizer.marks)
     translations = {}
@@ -161,9 +176,9 @@ def warm_seconds(work: Callable[[], object], rounds: int) -> float:
     return float(np.median(taken))
 
 
-def device_name(device: str) -> str:
-    return torch.cuda.get_device_name(device) if torch.device(device).type == "cuda" else device
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

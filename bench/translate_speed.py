@@ -13,35 +13,44 @@ many translators as cores, each with its part of the batch) and to share every p
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 
+from bench.options import more_than_marks, one_or_more, told
 from bench.translators import LENGTH, SYSTEMS, Ids, Process, Timed, Weights, ranks
+from qkv.errors import ConfigError
 
 
-def main() -> None:
+def main() -> int:
+    """The exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipe", default="base")
-    parser.add_argument("--vocabulary", type=int, default=37_000)
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32])
-    parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--vocabulary", type=more_than_marks, default=37_000)
+    parser.add_argument("--batches", type=one_or_more, nargs="+", default=[1, 32])
+    parser.add_argument("--beams", type=one_or_more, nargs="+", default=[1, 4])
+    parser.add_argument("--rounds", type=one_or_more, default=5)
     parser.add_argument("--systems", nargs="+", default=[*SYSTEMS], choices=[*SYSTEMS])
     options = parser.parse_args()
+    return told("bench.translate_speed", lambda: _run(options))
 
+
+def _run(options: argparse.Namespace) -> None:
     sources = ranks(np.random.default_rng(1), options.vocabulary, (max(options.batches), LENGTH)).tolist()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as started:
         Weights(options.recipe, options.vocabulary).write(Path(folder))
         systems = {name: Process(name, options.recipe, options.vocabulary, Path(folder)) for name in options.systems}
+        for system in systems.values():
+            # Whatever happens, none of them still reads from the folder when it goes.
+            started.callback(system.close)
         for batch in options.batches:
             for beam in options.beams:
                 print(f"\nbatch {batch}, beam {beam}")
                 report(compare(systems, sources[:batch], beam, options.rounds), batch * LENGTH)
-        for system in systems.values():
-            system.close()
 
 
 def compare(systems: Mapping[str, Process], sources: Ids, beam: int, rounds: int) -> dict[str, list[Timed]]:
@@ -50,7 +59,11 @@ def compare(systems: Mapping[str, Process], sources: Ids, beam: int, rounds: int
     for _ in range(rounds + 1):
         for name, system in systems.items():
             timed[name].append(system.translate(sources, beam))
-            assert [*map(len, timed[name][-1].ids)] == [LENGTH] * len(sources), name
+            if [*map(len, timed[name][-1].ids)] != [LENGTH] * len(sources):
+                raise ConfigError(
+                    f"{name} ended before {LENGTH} tokens: of so few subwords the end is among the likely ones; give "
+                    "--vocabulary more, or --beams less"
+                )
     return {name: some[1:] for name, some in timed.items()}
 
 
@@ -72,4 +85,4 @@ def _ratio(name: str, peer: str, rates: Mapping[str, float], works: Mapping[str,
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,14 +1,21 @@
-"""How a benchmark ends."""
+"""What benchmarks make of options that cannot be, and how they end."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from bench import prepare_speed, student_speed, translate_gpu, translate_speed
 from bench.options import told
+from bench.translate_speed import compare
+from bench.translators import LENGTH, Ids, Timed
+from qkv.errors import ConfigError
+from tests.bench.refusing import refused
 
 
 @pytest.mark.parametrize("printed", [1, 100_000])
@@ -36,3 +43,84 @@ def test_what_storage_refuses_is_told_in_a_line(error: OSError, words: str, caps
 
     assert told("bench", failing) == 3
     assert capsys.readouterr().err == f"bench: {words}\n"
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "command", "words"),
+    [
+        (translate_gpu, "", "device 'cuda' is not there: torch sees 0 GPUs"),
+        (translate_gpu, "--device gpu", "no device is called 'gpu'"),
+        (translate_gpu, "--sentences 0", "argument --sentences: '0' is not a whole number from 1 on"),
+        (translate_gpu, "--rounds 0", "argument --rounds: '0' is not a whole number from 1 on"),
+        (translate_gpu, "--vocabulary 4", "argument --vocabulary: '4' has no words: the first 4 ids are marks"),
+        (translate_gpu, "--device cpu --recipe bas", "no recipe is called 'bas'; did you mean 'base'?"),
+        (translate_gpu, "--run run", "--run and --source go together"),
+        (translate_gpu, "--source test.en", "--run and --source go together"),
+        (prepare_speed, "--pairs 0", "argument --pairs: '0' is not a whole number from 1 on"),
+        (prepare_speed, "--pairs 1000 99", "--pairs 99 have no 8,000 subwords; give 100 or more"),
+        (prepare_speed, "--workers 0", "argument --workers: '0' is not a whole number from 1 on"),
+        (translate_speed, "--batches 1 0", "argument --batches: '0' is not a whole number from 1 on"),
+        (translate_speed, "--beams -4", "argument --beams: '-4' is not a whole number from 1 on"),
+        (translate_speed, "--rounds few", "argument --rounds: 'few' is not a whole number from 1 on"),
+        (translate_speed, "--vocabulary 4", "argument --vocabulary: '4' has no words: the first 4 ids are marks"),
+        (translate_speed, "--recipe bas", "no recipe is called 'bas'; did you mean 'base'?"),
+        (student_speed, "--batches 0", "argument --batches: '0' is not a whole number from 1 on"),
+        (student_speed, "--rounds 0", "argument --rounds: '0' is not a whole number from 1 on"),
+        (student_speed, "--vocabulary 4", "argument --vocabulary: '4' has no words: the first 4 ids are marks"),
+        (student_speed, "--recipes bas student", "no recipe is called 'bas'; did you mean 'base'?"),
+        (student_speed, "--runs base student", "--runs and --test go together"),
+        (student_speed, "--test test.tsv", "--runs and --test go together"),
+    ],
+)
+def test_what_cannot_be_measured_is_told_at_once(
+    benchmark: ModuleType,
+    command: str,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    refused(benchmark.main, command, monkeypatch)
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "command"),
+    [
+        (translate_gpu, "--device cpu --run base --source {empty}"),
+        (student_speed, "--runs base student --test {empty}"),
+    ],
+)
+def test_a_file_without_sentences_is_nothing_to_measure_with(
+    benchmark: ModuleType,
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    empty = tmp_path / "empty"
+    empty.touch()
+    refused(benchmark.main, command.format(empty=empty), monkeypatch)
+    assert capsys.readouterr().err.endswith(f"{empty} is empty: there is nothing to translate\n")
+
+
+def test_a_few_pairs_are_enough_to_measure_preparing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", "--pairs", "100", "--workers", "1"])
+    assert prepare_speed.main() == 0
+    assert "100 pairs, 1 workers: " in capfd.readouterr().out
+
+
+def test_a_system_that_ends_early_is_not_compared() -> None:
+    """It would have written fewer tokens than were counted."""
+    sources = [[5, 7], [6, 4]]
+
+    class EndingIfItMay:
+        def translate(self, sources: Ids, width: int) -> Timed:
+            return Timed(1.0, 1.0, [[5] * (LENGTH - (width > 1))] * len(sources))
+
+    system: Any = EndingIfItMay()
+    assert len(compare({"brief": system}, sources, 1, rounds=3)["brief"]) == 3
+    with pytest.raises(ConfigError, match="brief ended before 30 tokens"):
+        compare({"brief": system}, sources, 2, rounds=3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ from torch.nn import functional
 
 from bench import train_speed
 from bench.arithmetic import LIMIT
-from bench.marian import PADDING
+from bench.marian import BEGIN, END, PADDING
 from bench.peers import PEERS, fill, peer_steps, sorted_batches, unlike_peers
 from bench.sentences import write_corpus
-from bench.train_speed import Speed, on_data, show, sizes_of
+from bench.train_speed import Speed, on_data, qkv_steps, show, sizes_of
 from qkv import cli
 from qkv.config import Config
+from qkv.data.batches import Batches, Marks
 from qkv.errors import ConfigError, TrainingError
 from qkv.layers.loss import IGNORED
 from qkv.prepare import Prepared
@@ -57,7 +59,7 @@ def test_made_up_sentences_show_a_speed(monkeypatch: pytest.MonkeyPatch, capsys:
         ("--steps 0", "argument --steps: '0' is not a whole number from 1 on"),
         ("--steps few", "argument --steps: 'few' is not a whole number from 1 on"),
         ("--tokens 0", "argument --tokens: '0' is not a whole number from 1 on"),
-        ("--vocabulary 4", "--vocabulary 4 has no words: the first 4 ids are marks"),
+        ("--vocabulary 4", "argument --vocabulary: '4' has no words: the first 4 ids are marks"),
         (
             "--recipe fast --tokens 1",
             "model.feed_forward=gated, model.query_key_norm=rms, training.optimizer=muon: measure recipe",
@@ -288,3 +290,46 @@ def test_a_peer_says_how_many_tokens_it_has_seen(name: str, toy_data: Path) -> N
     with toy.one_thread():
         steps = peer_steps(name, TOY, prepared.tokenizer().size, batches, CPU)
         assert [next(steps) for _ in range(4)] == [batch.tokens for batch in batches] * 2
+
+
+def test_a_step_of_ours_says_how_many_tokens_of_both_sides_it_has_seen(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path, pairs=20, vocabulary=400, longest=31)
+    rows = len(Batches(corpus, width=32, rows_a_step=1, marks=Marks(PADDING, BEGIN, END), seed=1).rows)
+    source, target = int((corpus.source_lengths() + 1).sum()), int((corpus.target_lengths() + 1).sum())
+    assert source != target
+    with toy.one_thread():
+        # Every row, each time.
+        steps = qkv_steps(TOY, corpus, 400, rows * 32)
+        assert [next(steps) for _ in range(2)] == [source + target] * 2
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_a_peer_learns_from_each_batch_alone(name: str, toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a loop where gradients of the step before have no place to stay."""
+    prepared = Prepared.open(toy_data)
+    batches = sorted_batches(prepared.corpus("train"), 96, count=2)
+    config, vocabulary = TOY.with_changes(model={"dropout": 0.0}), prepared.tokenizer().size
+    model, logits = PEERS[name](config, vocabulary)
+    begun = copy.deepcopy(model.state_dict())
+    monkeypatch.setitem(PEERS, name, lambda *_: (model, logits))
+    with toy.one_thread():
+        steps = peer_steps(name, config, vocabulary, batches, CPU)
+        for _ in batches:
+            next(steps)
+        learned = copy.deepcopy(model.state_dict())
+
+        model.load_state_dict(begun)
+        weights = [weight for weight in model.parameters() if weight.requires_grad]
+        optimizer = torch.optim.AdamW(weights, lr=1e-4, fused=True)
+        for batch in batches:
+            loss = functional.cross_entropy(
+                logits(batch).flatten(0, 1),
+                batch.label.flatten(),
+                ignore_index=IGNORED,
+                label_smoothing=config.training.label_smoothing,
+            )
+            for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+                weight.grad = gradient
+            optimizer.step()
+    for part, expected in model.state_dict().items():
+        torch.testing.assert_close(learned[part], expected, rtol=0, atol=1e-7)

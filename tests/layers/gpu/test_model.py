@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -104,6 +107,30 @@ def test_a_model_of_gpu_parts_reads_on_where_it_stopped(device: torch.device) ->
             )
             logits.append(one)
     agree([logits[0]], [logits[1]])
+
+
+def functions_of(model: EncoderDecoder) -> dict[str, Callable[..., Any]]:
+    """Those that its parts hold and may have swapped, by name: `encoder.project`."""
+    return {
+        f"{name}.{way}": function
+        for name, part in model.named_modules()
+        for way, function in vars(part).items()
+        if inspect.isfunction(function)
+    }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_part_is_swapped_for_its_twin(device: torch.device, family: str) -> None:
+    """One that stays plain is as right, and only slower: nothing else would tell."""
+    from qkv.layers.gpu import loss
+
+    quick, plain = quick_and_plain(family, device)
+    functions = functions_of(quick)
+    assert functions.keys() == functions_of(plain).keys()
+    names = {name.rpartition(".")[2] for name in functions}
+    assert names == {"embed", "project", "turned", "kernel", "join", "network"}
+    assert [name for name, one in functions.items() if not one.__module__.startswith("qkv.layers.gpu.")] == []
+    assert quick.loss_chunks is loss.CHUNKS
 
 
 def test_using_gpu_parts_changes_no_weight(device: torch.device) -> None:
