@@ -36,6 +36,9 @@ class Writing(Protocol):
 
     def write(self, text: str) -> Edited: ...
 
+    def decided(self, text: str) -> int:
+        """How much of a text that grows can be written before the rest is there."""
+
 
 def edited(text: str, edits: Iterable[Edit]) -> Edited:
     """The text with these edits, which are in order."""

@@ -34,6 +34,6 @@ class GrowingText:
         held_back = len(self._undecided.getstate()[0])
         text = self._tokenizer.decode(self._ids[: len(self._ids) - held_back])
         if self._style is not None:
-            text = settled(self._style.write(text).text)
+            text = settled(self._style.write(text[: self._style.decided(text)]).text)
         more, self.text = text[len(self.text) :], text
         return more

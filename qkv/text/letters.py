@@ -132,6 +132,10 @@ class Capitals:
         capitals = ((place, _capital(one, self.language)) for place, one in enumerate(text) if place not in spared)
         return _then(edited(text, (Edit(*one) for one in capitals if one[1] != text[one[0]])), self.marks)
 
+    def decided(self, text: str) -> int:
+        """As far as its marks are."""
+        return len(text) if self.marks is None else self.marks.decided(text)
+
 
 @dataclass(frozen=True)
 class WithCapital:
@@ -145,6 +149,10 @@ class WithCapital:
         first = _capital(text[:1], self.language)
         # A letter that becomes two, as ß, would be more than one capital.
         return _then(edited(text, [Edit(0, first)] if len(first) == 1 else []), self.marks)
+
+    def decided(self, text: str) -> int:
+        """As far as its marks are."""
+        return len(text) if self.marks is None else self.marks.decided(text)
 
 
 def _capital(letter: str, language: str | None) -> str:

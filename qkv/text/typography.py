@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from qkv.text.editing import Edit, Edited, edited, places_of
@@ -28,8 +29,14 @@ _PLAINLY = {"single": "'", "double": '"', None: ""}
 # Behind one of these, or a space, a quotation may begin; before one of the others none does.
 _BEFORE_OPENING = "([–—*_~|#>¿¡:,;…"
 _NOT_OPENED_BEFORE = '.,;:!?)]}"'
-# Apostrophes stand between letters, or behind one; these do not.
-_SINGLE_QUOTATION = re.compile(r"(?<!\w)'(?=\w)|(?<=[.,;:!?…])'(?!\w)")
+# Apostrophes stand between letters, behind one, or before one of a few shortened words.
+_OPENS_SINGLE = re.compile(
+    r"(?<![\w'])'(?!(?:tis|twas|em|til|cause|n|s|t|\d\ds)\b)(?=[^\s.,;:!?)\]}'\"]|\.\.)", re.IGNORECASE
+)
+_CLOSES_SINGLE = re.compile(r"(?<=[^\s'(\[])'(?!\w)")
+_SINGLE_MARK = re.compile(rf"(?<!\w)['{_SINGLE}]|['{_SINGLE}](?!\w)")
+# The students' books: only what comes later tells this from the end of a quotation.
+_MAY_OWN = re.compile(r"(?<=[sxzSXZ])'(?=[ \u00a0]\w)")
 _MARK_OR_CODE = re.compile("[`<>{})'\"]")
 _TAG_BEGINS = re.compile(r"(?<!\w)<[/!]?[A-Za-z][\w:-]*[\s/>]")
 _CALL_BEGINS = re.compile(r"\w\($")
@@ -74,10 +81,17 @@ def is_typeset(text: str) -> bool:
     return _TYPESET.search(text) is not None
 
 
-def is_double(text: str) -> bool:
-    """Whether a text has quotations, all of them in double marks."""
+def double_marks(text: str) -> int:
+    """How many double quotation marks a text has, if its quotations have no others; an odd number is of a part."""
     typed = plain(text)
-    return '"' in typed and _SINGLE_QUOTATION.search(typed) is None
+    places = [*_outside_code(typed)]
+    marks = [place for place in places if typed[place] == '"']
+    # 27" alone is a length.
+    if all(typed[place - 1 : place].isdigit() for place in marks):
+        return 0
+    ends = (place for place in places if _CLOSES_SINGLE.match(typed, place) and not typed[place - 1].isalpha())
+    single = any(_OPENS_SINGLE.match(typed, place) for place in places) or any(ends)
+    return 0 if single else len(marks)
 
 
 def plain(text: str) -> str:
@@ -137,17 +151,23 @@ class Style:
     """What stays as it is, wherever it stands."""
     begun: str = ""
     """What a text begins with: it stays as it is given here."""
-    double: bool = False
-    """Whether quotations are in double marks alone, as those of its source."""
+    double: int = 0
+    """How many double marks its source has (`double_marks`): if any, no quotation is in single ones."""
 
     def write(self, text: str) -> Edited:
         """The text in this style."""
         typed = edited(text, self._allowed(text, _plainly(text)))
         if self.double:
-            typed = Edited(_with_double(typed.text, self._places_spared(typed.text)), typed.places)
+            double = _with_double(typed.text, self._places_spared(typed.text), in_parts=self.double % 2 == 1)
+            typed = Edited(double, typed.places)
         edits = [*_in_print(typed.text, self._quotes, self._places_spared(typed.text))] if self.printed else []
         written = self._as_begun(typed.text, edits)
         return Edited(written.text, [written.places[place] for place in typed.places])
+
+    def decided(self, text: str) -> int:
+        """Whether single marks become double is seen where they end."""
+        found = _SINGLE_MARK.search(text) if self.double else None
+        return len(text) if found is None else found.start()
 
     def _as_begun(self, text: str, edits: Sequence[Edit]) -> Edited:
         """The edits made, but for what the text begins with, if it does."""
@@ -180,22 +200,34 @@ def _plainly(text: str) -> Iterator[Edit]:
         yield Edit(match.start(), _PLAINLY[match.lastgroup])
 
 
-def _with_double(text: str, spared: Container[int]) -> str:
-    """The text with double quotation marks in the place of single ones, but for those in such; it may grow."""
-    signs = list(text)
-    opened = within = False
+def _with_double(text: str, spared: Container[int], *, in_parts: bool) -> str:
+    """The text with double quotation marks for single ones that belong together, but for those inside double ones.
+
+    Of a quotation that has been cut into sentences, which are its parts, one may have but its begin or its end.
+    """
+    opening: list[int] = []
+    closing: list[int] = []
+    within = False
     for place in _outside_code(text):
-        before, behind = text[place - 1 : place], text[place + 1 : place + 2]
         within ^= text[place] == '"'
         if within or text[place] != "'" or place in spared:
             continue
-        opens = (not before or before.isspace() or before in _BEFORE_OPENING) and behind.isalpha()
-        # A word may end in an apostrophe; a sentence does not.
-        closes = not behind.isalnum() and (opened or before in _NOT_OPENED_BEFORE)
-        if opens or closes:
-            signs[place] = '"'
-            opened = opens
-    return "".join(signs)
+        if _OPENS_SINGLE.match(text, place):
+            opening.append(place)
+        elif _CLOSES_SINGLE.match(text, place):
+            closing.append(place)
+    double = set[int]()
+    for begin, next_one in pairwise([*opening, len(text)]):
+        ends = [place for place in closing if begin < place < next_one]
+        sure = [place for place in ends if not _MAY_OWN.match(text, place)]
+        # The first that nothing else can be; of those that may be apostrophes, the last.
+        if chosen := sure[:1] or ([] if in_parts else ends[-1:]):
+            double |= {begin, *chosen}
+        elif in_parts:
+            double.add(begin)
+    before = [place for place in closing if in_parts and place < min(opening, default=len(text))]
+    double |= {place for place in before[-1:] if not _MAY_OWN.match(text, place)}
+    return "".join('"' if place in double else sign for place, sign in enumerate(text))
 
 
 def _in_print(text: str, quotes: Quotes, spared: Container[int]) -> Iterator[Edit]:

@@ -17,7 +17,7 @@ from qkv.text.cleaning import normalise, plainly, says_nothing
 from qkv.text.editing import Writing
 from qkv.text.letters import Letters
 from qkv.text.subwords import Tokenizer
-from qkv.text.typography import Style, has_marks, is_double, is_printed, is_typeset, plain
+from qkv.text.typography import Style, double_marks, has_marks, is_printed, is_typeset, plain
 from qkv.text.words import Span
 from qkv.translate.aligning import aligned, looked_for_each
 from qkv.translate.asked import Asked
@@ -146,7 +146,7 @@ class Wording:
         # The space of « belongs to it, and no other at the end; where white space was folded, it stays folded.
         as_given = _LAST_SPACE.sub("", begun)
         begun = as_given if plain(as_given) == self._mended(begun) else normalise(begun)
-        return Style(printed, self.language, spared, begun, double=not has_marks(begun) and is_double(source))
+        return Style(printed, self.language, spared, begun, 0 if has_marks(begun) else double_marks(source))
 
     def _with_controls(self, rules: Sequence[Rule], controls: Controls) -> Rule | None:
         rules = [*rules]
