@@ -53,6 +53,8 @@ class Part(NamedTuple):
     """What both are called with."""
     learned: tuple[Tensor, ...]
     """What gradients are asked for."""
+    together: bool = True
+    """Whether the gradients of parts of one product come beside one another, so that none is copied to join them."""
 
 
 def main() -> int:
@@ -72,6 +74,8 @@ def _run(options: argparse.Namespace) -> None:
         raise ConfigError("there is no GPU here; TRITON_INTERPRET=1, --device cpu and small sizes show that it runs")
     if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
         raise ConfigError("on a CPU our parts have to be interpreted: set TRITON_INTERPRET=1")
+    if options.rows < 2:
+        raise ConfigError("--rows 1 cannot be read twice; give 2 or more")
     if options.width > WIDEST_ROW:
         raise ConfigError(
             f"in rows wider than {WIDEST_ROW} attention is torch's own; give --width {WIDEST_ROW} at most"
@@ -161,14 +165,15 @@ def _networks(sizes: Sizes) -> Iterator[Part]:
 def _products(sizes: Sizes) -> Iterator[Part]:
     from qkv.layers.gpu.projection import together
 
-    for name, count in (
-        ("queries, keys and values", 3),
-        ("keys and values of all layers", 2 * BASE.decoder_layers),
+    # A self-attention makes the gradients of all its three; of the others each makes those of its own two.
+    for name, count, beside in (
+        ("queries, keys and values", 3, True),
+        ("keys and values of all layers", 2 * BASE.decoder_layers, False),
     ):
         x = sizes.vectors()
         projections = [sizes.here(PROJECTIONS[BASE.projection](BASE.width, BASE.width)) for _ in range(count)]
         learned = [parameter for one in projections for parameter in one.parameters()]
-        yield Part(name, together, attention.apart, (x, projections), (x, *learned))
+        yield Part(name, together, attention.apart, (x, projections), (x, *learned), beside)
 
 
 def _looks(sizes: Sizes) -> Iterator[Part]:
@@ -201,7 +206,8 @@ def _ends(sizes: Sizes) -> Iterator[Part]:
     name = f"loss and its gradient, {label.numel():,} positions"
     yield Part(name, loss_and_gradient, _plain_loss, (logits, label, 0.1), ())
     # A row's labels are those of both its readings.
-    rows = label.view(-1, sizes.width)[: label.numel() // (2 * sizes.width)].repeat_interleave(2, 0).flatten()
+    pairs = label.numel() // (2 * sizes.width)
+    rows = label[: pairs * sizes.width].view(pairs, sizes.width).repeat_interleave(2, 0).flatten()
     name = f"the same of rows read twice, {rows.numel():,} positions"
     read = (logits[: rows.numel()], rows, 0.1, 5.0, sizes.width)
     yield Part(name, loss_and_gradient_of_two_readings, _plain_of_two, read, ())
@@ -228,7 +234,7 @@ def milliseconds(part: Part, way: Way, device: torch.device) -> float:
         if not part.learned:
             return outputs
         if not asked:
-            asked.extend(_gradients_of(outputs))
+            asked.extend(_gradients_of(outputs) if part.together else map(torch.randn_like, outputs))
         return torch.autograd.grad(outputs, part.learned, asked)
 
     if device.type == "cuda":

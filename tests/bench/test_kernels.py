@@ -130,6 +130,21 @@ def test_the_widest_row_is_that_of_our_attention(device: torch.device, monkeypat
     refused(kernels.main, f"--device cpu --width {WIDEST + 1}", monkeypatch)
 
 
+def test_any_width_has_rows_that_are_read_twice(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = Sizes(rows=5, width=24, vocabulary=40, device=device, precision=torch.float32)
+    monkeypatch.setattr("bench.kernels.loss.GPU_POSITIONS", 100)
+    names = [part.name for part in parts(sizes)]
+    assert names[-2:] == ["loss and its gradient, 100 positions", "the same of rows read twice, 96 positions"]
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    refused(kernels.main, "--device cpu --rows 1 --width 16", monkeypatch)
+
+
+def test_only_gradients_that_one_attention_makes_lie_together(device: torch.device) -> None:
+    found = {part.name: part for part in parts(Sizes(**SMALL, device=device, precision=torch.float32))}
+    assert found["queries, keys and values"].together
+    assert not found["keys and values of all layers"].together
+
+
 def test_on_a_cpu_it_asks_for_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     refused(kernels.main, "--device cpu", monkeypatch)
