@@ -204,24 +204,25 @@ def _ends(sizes: Sizes) -> Iterator[Part]:
         x = sizes.vectors().flatten(0, 1)[: label.numel()] / math.sqrt(BASE.width)
         logits = loss.aligned_logits(x, weight)
     name = f"loss and its gradient, {label.numel():,} positions"
-    yield Part(name, loss_and_gradient, _plain_loss, (logits, label, 0.1), ())
+    plain = _in_its_precision(loss.loss_and_gradient)
+    yield Part(name, loss_and_gradient, plain, (logits, label, 0.1), ())
     # A row's labels are those of both its readings.
     pairs = label.numel() // (2 * sizes.width)
     rows = label[: pairs * sizes.width].view(pairs, sizes.width).repeat_interleave(2, 0).flatten()
     name = f"the same of rows read twice, {rows.numel():,} positions"
     read = (logits[: rows.numel()], rows, 0.1, 5.0, sizes.width)
-    yield Part(name, loss_and_gradient_of_two_readings, _plain_of_two, read, ())
+    plain = _in_its_precision(loss.loss_and_gradient_of_two_readings)
+    yield Part(name, loss_and_gradient_of_two_readings, plain, read, ())
 
 
-def _plain_loss(logits: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """With the gradient as the products that come next need it."""
-    total, surprise, gradient = loss.loss_and_gradient(logits, *rest)
-    return total, surprise, gradient.to(logits.dtype)
+def _in_its_precision(plain: Callable[..., tuple[Tensor, Tensor, Tensor]]) -> Way:
+    """A plain loss with its gradient as the products that come next need it."""
 
+    def of_logits(logits: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
+        total, surprise, gradient = plain(logits, *rest)
+        return total, surprise, gradient.to(logits.dtype)
 
-def _plain_of_two(logits: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
-    total, surprise, gradient = loss.loss_and_gradient_of_two_readings(logits, *rest)
-    return total, surprise, gradient.to(logits.dtype)
+    return of_logits
 
 
 def milliseconds(part: Part, way: Way, device: torch.device) -> float:

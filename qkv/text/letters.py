@@ -118,11 +118,21 @@ def _rarity(ids: list[int]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Capitals:
-    """How a translation of a text in capitals is written: in capitals, and its marks as `marks` says."""
+class _Lettered:
+    """How a translation is written whose letters follow its source, and its marks as `marks` says."""
 
     marks: Writing | None = None
     language: str | None = None
+
+    def decided(self, text: str) -> int:
+        """As far as its marks are."""
+        return len(text) if self.marks is None else self.marks.decided(text)
+
+
+@dataclass(frozen=True)
+class Capitals(_Lettered):
+    """Of a text in capitals: in capitals."""
+
     spared: tuple[str, ...] = ()
     """What stays as it is, wherever it stands."""
 
@@ -132,27 +142,16 @@ class Capitals:
         capitals = ((place, _capital(one, self.language)) for place, one in enumerate(text) if place not in spared)
         return _then(edited(text, (Edit(*one) for one in capitals if one[1] != text[one[0]])), self.marks)
 
-    def decided(self, text: str) -> int:
-        """As far as its marks are."""
-        return len(text) if self.marks is None else self.marks.decided(text)
-
 
 @dataclass(frozen=True)
-class WithCapital:
-    """How the translation of a word with a capital is written: with one, and its marks as `marks` says."""
-
-    marks: Writing | None = None
-    language: str | None = None
+class WithCapital(_Lettered):
+    """Of a word with a capital: with one."""
 
     def write(self, text: str) -> Edited:
         """The text so."""
         first = _capital(text[:1], self.language)
         # A letter that becomes two, as ß, would be more than one capital.
         return _then(edited(text, [Edit(0, first)] if len(first) == 1 else []), self.marks)
-
-    def decided(self, text: str) -> int:
-        """As far as its marks are."""
-        return len(text) if self.marks is None else self.marks.decided(text)
 
 
 def _capital(letter: str, language: str | None) -> str:

@@ -89,8 +89,10 @@ def double_marks(text: str) -> int:
     # 27" alone is a length.
     if all(typed[place - 1 : place].isdigit() for place in marks):
         return 0
-    ends = (place for place in places if _CLOSES_SINGLE.match(typed, place) and not typed[place - 1].isalpha())
-    single = any(_OPENS_SINGLE.match(typed, place) for place in places) or any(ends)
+    single = any(
+        _OPENS_SINGLE.match(typed, place) or (_CLOSES_SINGLE.match(typed, place) and not typed[place - 1].isalpha())
+        for place in places
+    )
     return 0 if single else len(marks)
 
 
