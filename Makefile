@@ -56,12 +56,14 @@ clean: ## remove .venv and everything else that was made here
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip is brought to the pinned version first: older ones know no dependency groups.
-# PIP_CONSTRAINT, unlike -c, also holds for the environment in which the package itself is built.
-$(STAMP) $(LIGHT): export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# PIP_CONSTRAINT, unlike -c, also holds for the environment in which the package itself is built. Its value is a list, so
+# it names no folder: the path to this one may have a space in it.
+$(STAMP) $(LIGHT): export PIP_CONSTRAINT := constraints.txt
 $(STAMP) $(LIGHT): export PIP_DISABLE_PIP_VERSION_CHECK := 1
 $(LIGHT): WHAT := .
 $(LIGHT): MORE := :
 $(STAMP): WHAT := '.[train,plot,tensorboard,serve]' --group dev
+HAS_PIP := $(BIN)/python -m pip --version >/dev/null 2>&1
 # What tests of the page judge it by; where it cannot be had, they say so.
 $(STAMP): MORE := npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/axe axe-core@4.14.0 >/dev/null 2>&1 || true
 $(STAMP) $(LIGHT): pyproject.toml constraints.txt
@@ -70,9 +72,11 @@ $(STAMP) $(LIGHT): pyproject.toml constraints.txt
 		{ echo "make: qkv needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) -V 2>&1); name a newer one: make PYTHON=python3.11" >&2; exit 1; }
 	@echo "setting up $(VENV); the first time, this downloads and takes a while" >&2
 	@rm -f $@
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@# Where setting up was interrupted, there may be an environment without pip, or with half of one.
+	@$(HAS_PIP) || $(PYTHON) -m venv $(VENV)
+	@$(HAS_PIP) || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --quiet pip && \
 		$(BIN)/python -m pip install --quiet --quiet --editable $(WHAT) || \
-		{ echo "make: pip could not install what qkv needs; is there a network? Where there is none, pip speaks of conflicting versions" >&2; exit 1; }
+		{ echo "make: pip could not install what qkv needs; is there a network? Where there is none, pip speaks of conflicting versions; 'make clean' lets all of it begin anew" >&2; exit 1; }
 	@$(MORE)
 	@touch $(LIGHT) $@

@@ -26,18 +26,33 @@ ODD = [
     "Zwei  Leerzeichen, Größe, 日本語",
 ]
 
+PYTHON = """#!/bin/sh
+case "$*" in
+"-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+*install*)
+    for file in $PIP_CONSTRAINT; do test -f "$file" || exit 1; done
+    cp shows .venv/bin/qkv
+    ;;
+esac
+"""
+"""In the place of an interpreter, with a pip that reads its list of constraints as pip does."""
+
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout that has been set up already."""
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / name, tmp_path)
-    command = tmp_path / ".venv" / "bin" / "qkv"
-    command.parent.mkdir(parents=True)
-    command.write_text(SHOWS)
-    command.chmod(0o755)
+    executable(tmp_path / ".venv" / "bin" / "qkv", SHOWS)
     (tmp_path / ".venv" / ".light").touch()
     return tmp_path
+
+
+def executable(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
 
 
 def make(checkout: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -83,10 +98,31 @@ def test_without_text_there_is_an_example(checkout: Path) -> None:
 @needs_make
 def test_who_has_no_network_is_asked_about_it(checkout: Path) -> None:
     (checkout / ".venv" / ".light").unlink()
-    python = checkout / ".venv" / "bin" / "python"
-    python.write_text("#!/bin/sh\necho 'ERROR: ResolutionImpossible' >&2\nexit 1\n")
-    python.chmod(0o755)
+    executable(
+        checkout / ".venv" / "bin" / "python",
+        """#!/bin/sh
+case "$*" in *--version) exit 0 ;; esac
+echo 'ERROR: ResolutionImpossible' >&2
+exit 1
+""",
+    )
     ran = make(checkout)
     assert ran.returncode != 0
     assert "is there a network?" in ran.stderr
     assert not (checkout / ".venv" / ".light").exists()
+
+
+@needs_make
+def test_the_path_to_a_checkout_may_have_a_space_in_it(checkout: Path) -> None:
+    spaced = checkout.rename(checkout.with_name("my clone"))
+    shutil.rmtree(spaced / ".venv")
+    executable(spaced / "shows", SHOWS)
+    assert made(spaced, f"PYTHON={executable(checkout / 'python', PYTHON)}", "TEXT=a")[-1] == "a"
+
+
+@needs_make
+def test_setting_up_begins_anew_where_it_was_interrupted(checkout: Path) -> None:
+    (checkout / ".venv" / ".light").unlink()
+    executable(checkout / "shows", SHOWS)
+    executable(checkout / ".venv" / "bin" / "python", "#!/bin/sh\necho 'No module named pip' >&2\nexit 1\n")
+    assert made(checkout, f"PYTHON={executable(checkout / 'python', PYTHON)}", "TEXT=a")[-1] == "a"
