@@ -32,9 +32,9 @@ from qkv.commands.serve import add_serve
 from qkv.commands.train import add_train
 from qkv.commands.translate import add_translate
 from qkv.commands.watch import add_watch
-from qkv.errors import ConfigError, MissingExtraError, QkvError, Stopped, StorageError, is_out_of_memory
+from qkv.errors import ConfigError, FullDiskError, MissingExtraError, QkvError, Stopped, StorageError, is_out_of_memory
 from qkv.progress import tell
-from qkv.storage import require_utf8
+from qkv.storage import is_full, require_utf8
 
 _EXTRAS = {
     "torch": "train", "safetensors": "train", "sacrebleu": "train", "sacremoses": "train", "matplotlib": "plot",
@@ -80,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, ImportError):
             raise
         sys.stdout = None
-        return _fail(f"{error.filename or 'the output'}: {error.strerror or error}", StorageError.exit_code)
+        kind = FullDiskError if is_full(error) else StorageError
+        return _fail(f"{error.filename or 'the output'}: {error.strerror or error}", kind.exit_code)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise

@@ -179,9 +179,18 @@ def explained(path: Path, needed: int | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _full(path, needed) from error
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+        raise refusal(path, error, needed) from error
+
+
+def refusal(path: Path | str, error: OSError, needed: int | None = None) -> StorageError:
+    """What the file system refused to write, as an error that says what to do."""
+    if is_full(error):
+        return _full(path, needed)
+    return StorageError(f"cannot write {path}: {error.strerror or error}")
+
+
+def is_full(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def require_utf8(names: Iterable[str | Path]) -> None:
@@ -211,10 +220,10 @@ def _require_ours(path: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
-def _full(path: Path, needed: int | None) -> FullDiskError:
+def _full(path: Path | str, needed: int | None) -> FullDiskError:
     what = "cannot be written"
     if needed is not None:
-        free = free_bytes(path)
+        free = free_bytes(Path(path))
         # Not only bytes run out: there may be no room for one more file, or none left for this user.
         spent = ", but not to you: its inodes or your quota are used up" if free >= needed else ""
         what = f"needs {needed:,} bytes, and {free:,} are free{spent}"

@@ -405,6 +405,18 @@ def test_lines_before_a_broken_one_are_translated(
     ran = command("translate", toy_run, given=b"basa kodu\n\nkodu basa\n\xff\nbasa\n")
     assert (ran.code, ran.lines) == (3, ["udok asab", "", "asab udok"])
     assert ran.err.endswith("line 4: not UTF-8 at byte 1; the 3 lines before it are translated\n")
+    assert command("translate", toy_run, given=b"\xff\n").err.endswith("byte 1; nothing is written\n")
+
+
+def test_who_translates_tags_as_words_is_told_what_carries_them(command: Command, toy_run: Path) -> None:
+    given = b"basa\n<b>basa</b> kodu\na < b\n"
+    ran = command("translate", toy_run, given=given)
+    assert (ran.code, len(ran.lines)) == (0, 3)
+    assert ran.err.startswith(
+        "qkv: warning: line 2: words between tags may stay as they are; --document --tags carries"
+    )
+    for quiet in ["--whole-lines"], ["--document", "--tags"]:
+        assert "tags may stay" not in command("translate", toy_run, *quiet, given=given).err
 
 
 def test_an_output_file_keeps_its_mode_and_what_leads_to_it(command: Command, toy_run: Path, tmp_path: Path) -> None:
@@ -552,7 +564,7 @@ def test_output_that_cannot_be_written_is_told(arguments: list[str]) -> None:
         ran = subprocess.run(
             [sys.executable, "-m", "qkv", *arguments], stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT
         )
-    assert (ran.stderr.decode(), ran.returncode) == ("qkv: error: the output: No space left on device\n", 3)
+    assert (ran.stderr.decode(), ran.returncode) == ("qkv: error: the output: No space left on device\n", 5)
 
 
 def test_a_closed_output_is_no_mistake() -> None:

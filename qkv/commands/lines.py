@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from qkv.errors import ConfigError, StorageError, TextError
-from qkv.storage import replacing
+from qkv.errors import ConfigError, TextError
+from qkv.storage import refusal, replacing
 from qkv.text.files import decode_lines, read_lines
 
 if TYPE_CHECKING:
@@ -86,4 +86,4 @@ def open_output(path: Path | None) -> Iterator[TextIO]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise StorageError(f"cannot write {path or 'the output'}: {error.strerror}") from error
+        raise refusal(path or "the output", error) from error

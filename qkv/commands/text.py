@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 OF_SENTENCES = ("n_best", "scores", "json", "stream", "prefix", "prefixes", "whole_lines")
 """What is asked for or told of one sentence: a line is one then."""
 _NAMED = 10
+_END_TAG = re.compile(r"</[a-zA-Z][\w:-]*>")
 _QUOTED = 40
 
 
@@ -56,7 +58,8 @@ def translate_text(
             number = done + error.sentence
             raise RuleError(number, f"line {number + 1:,}") from error
         except TextError as error:
-            before = "nothing is written" if options.output else f"the {done:,} lines before it are translated"
+            some = done and not options.output
+            before = f"the {done:,} lines before it are translated" if some else "nothing is written"
             raise TextError(f"{error}; {before}") from error
 
 
@@ -128,6 +131,12 @@ def _by_sentences(task: _Task, helping: _Helping, output: TextIO) -> list[int]:
         )
     output.writelines(one_line(one.text) + "\n" for one in found)
     output.flush()
+    tagged = [number for number, text in enumerate(helping.texts, start=helping.first) if _END_TAG.search(text)]
+    _tell_of_lines(
+        tagged,
+        "words between tags may stay as they are; --document --tags carries tags to where their words went, and --file "
+        "takes whole pages",
+    )
     return [number for number, one in enumerate(found, start=helping.first) if one.cut_off]
 
 
