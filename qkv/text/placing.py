@@ -6,7 +6,8 @@
 Every tag comes out exactly once, whatever the alignment is, and what was inside what stays so. The words of both sides
 are units; between two target units is a slot. A pair of tags goes around the slots of what its units became, its
 children inside of it and apart from one another. What is around a sentence is around its translation, whether its words
-are aligned or not.
+are aligned or not. A pair whose words became nothing of their own goes around the word that a neighbour of theirs
+became; a tag without a partner never comes to stand inside a word, unless it stood there.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from qkv.text.tags import Tag, Tagged, is_stray
-from qkv.text.units import Alignment, aligned_units, edges, gaps, inside
+from qkv.text.units import Alignment, Side, aligned_units, edges, inside, is_wide, touch_alike
 from qkv.text.words import Span
 
 Sentences = Sequence[tuple[Span, Span]]
@@ -26,6 +27,8 @@ Sentences = Sequence[tuple[Span, Span]]
 
 _WORD = re.compile(r"\S+")
 _NOWHERE = Span(0, 0)
+_ENDING = frozenset(".,;:!?…)]}")
+_BEGINNING = frozenset("([{")
 
 
 def put_tags(
@@ -42,11 +45,11 @@ def put_tags(
     """
     if not tagged.tags:
         return write(translation)
-    source, target, runs = aligned_units(tagged, translation, alignment)
-    (source_starts, _), (target_starts, _) = edges(source), edges(target)
-    numbered = [(inside(one, source_starts), inside(other, target_starts)) for one, other in sentences]
-    placed = _emitted(_tree(tagged, source), _Places(len(target), runs, numbered))
-    parts = _inserted(translation, target, tagged, source, placed)
+    source_units, target_units, runs = aligned_units(tagged, translation, alignment)
+    source, target = Side(tagged.plain, source_units), Side(translation, target_units)
+    numbered = [(inside(one, source.starts), inside(other, target.starts)) for one, other in sentences]
+    placed = _emitted(_tree(tagged, source), _Places(source, target, runs, numbered))
+    parts = _inserted(target, tagged, source, placed)
     return "".join(part if is_tag else write(part) for part, is_tag in parts)
 
 
@@ -76,19 +79,17 @@ class _Node:
     """The number of target units before the opening tag, and before the closing one."""
 
 
-def _tree(tagged: Tagged, source: Sequence[Span]) -> _Node:
+def _tree(tagged: Tagged, source: Side) -> _Node:
     """The tags as a tree, under a root that stands for the whole text."""
-    _, ends = edges(source)
-    between = gaps(source, len(tagged.plain))
-    root = _Node(-1, None, Span(0, len(source)))
+    root = _Node(-1, None, Span(0, len(source.units)))
     path = [root]
     for number, tag in enumerate(tagged.tags):
-        unit = bisect.bisect_right(ends, tag.position)
+        unit = bisect.bisect_right(source.ends, tag.position)
         if tag.partner is not None and tag.partner < number:
             closed = path.pop()
             closed.units = Span(closed.units.start, unit)
             continue
-        node = _Node(number, tag.partner, Span(unit, unit), _leans_left(tag, between[unit]), is_stray(tag))
+        node = _Node(number, tag.partner, Span(unit, unit), _leans_left(tag, source, unit), is_stray(tag))
         path[-1].children.append(node)
         if tag.partner is not None:
             path.append(node)
@@ -98,39 +99,58 @@ def _tree(tagged: Tagged, source: Sequence[Span]) -> _Node:
 class _Places:
     """Where in the translation the children of a node belong."""
 
-    def __init__(self, target_units: int, runs: Sequence[Sequence[Span]], sentences: Sentences) -> None:
-        self.whole = Span(0, target_units)
+    def __init__(self, source: Side, target: Side, runs: Sequence[Sequence[Span]], sentences: Sentences) -> None:
+        self.whole = Span(0, len(target.units))
+        self._source = source
+        self._target = target
         self._runs = runs
         self._aligned = [unit for unit, its_runs in enumerate(runs) if its_runs]
+        self._aligned_words = [
+            unit for unit in self._aligned if source.has_letters[unit] and any(map(target.holds_word, runs[unit]))
+        ]
+        # A sign between words, and not inside one, parts them.
+        is_parting = (
+            not has_letters and source.around[unit].start == unit for unit, has_letters in enumerate(source.has_letters)
+        )
+        self._parting = [0, *itertools.accumulate(is_parting)]
         self._sentences = [(source, target) for source, target in sentences if source.start < source.end]
         self._starts, self._ends = edges([source for source, _ in self._sentences])
 
     def settle(self, node: _Node) -> None:
         """Gives the children of a settled node their slots: inside it, in no other's way."""
-        pairs: list[_Node] = []
-        points: list[_Node] = []
         for child in node.children:
             child.slots = self._wanted(child, node)
-            (pairs if child.slots.start < child.slots.end else points).append(child)
-        pairs.sort(key=lambda child: (child.slots, child.opening))
+        pairs = sorted((child for child in node.children if child.slots.start < child.slots.end), key=_by_slots)
         for one, other in itertools.pairwise(pairs):
             if other.slots.start < one.slots.end:
                 if one.slots.start < other.slots.start:
                     one.slots = Span(one.slots.start, other.slots.start)
                 else:
                     other.slots = Span(one.slots.end, max(one.slots.end, other.slots.end))
+        pairs = [pair for pair in pairs if pair.slots.start < pair.slots.end]
+        points: list[_Node] = []
+        for child in node.children:
+            if child.slots.start == child.slots.end:
+                found = self._beside_its_neighbours(child, node, pairs)
+                if found is None:
+                    points.append(child)
+                else:
+                    child.slots = found
+                    bisect.insort(pairs, child, key=_by_slots)
         starts = [pair.slots.start for pair in pairs]
         least = node.slots.start
         for point in points:
             slot = max(point.slots.start, least) if point.is_stray else point.slots.start
             # The last pair that begins before the point is the only one that can be around it.
-            place = bisect.bisect_left(starts, slot) - 1
-            if place >= 0 and slot < (pair := pairs[place]).slots.end:
-                slot = pair.slots.end if point.opening > pair.opening or point.is_stray else pair.slots.start
+            while (place := bisect.bisect_left(starts, slot) - 1) >= 0 and slot < (pair := pairs[place]).slots.end:
+                is_behind = point.opening > pair.opening or point.is_stray
+                beside = pair.slots.end if is_behind else pair.slots.start
+                whole = self._target.around[beside]
+                slot = min(whole.end, node.slots.end) if is_behind else max(whole.start, node.slots.start)
             point.slots = Span(slot, slot)
             # Tags without a partner keep their order, or two of them could look like a pair.
             least = max(least, slot) if point.is_stray else least
-        node.children.sort(key=lambda child: (child.slots, child.opening))
+        node.children.sort(key=_by_slots)
 
     def _wanted(self, child: _Node, parent: _Node) -> Span:
         low, high = parent.slots
@@ -140,10 +160,54 @@ class _Places:
         runs = [Span(max(run.start, low), min(run.end, high)) for run in runs if run.start < high and run.end > low]
         if runs:
             slots = Span(min(run.start for run in runs), max(run.end for run in runs))
-            start, end = self._to_the_edges(child.units, slots)
-            return Span(max(start, low), min(end, high))
+            return self._whole_letters(child.units, self._to_the_edges(child.units, slots), parent)
         start, end = (self._nearest(unit, parent, child.leans_left) for unit in child.units)
-        return Span(start, max(start, end))
+        slots = Span(start, max(start, end))
+        if self._target.holds_word(slots):
+            return self._whole_letters(child.units, slots, parent)
+        # Where there are but signs, words have another place.
+        return Span(start, start) if self._source.holds_word(child.units) else slots
+
+    def _whole_letters(self, units: Span, slots: Span, parent: _Node) -> Span:
+        """These slots inside the parent, each beside an apostrophe only where its tag was."""
+        moved = self._target.off_apostrophes(slots)
+        start, end = (
+            slot if touch_alike(self._source, unit, self._target, slot) else other
+            for unit, slot, other in zip(units, slots, moved, strict=True)
+        )
+        return Span(max(start, parent.slots.start), min(end, parent.slots.end))
+
+    def _beside_its_neighbours(self, child: _Node, parent: _Node, pairs: Sequence[_Node]) -> Span | None:
+        """What a neighbour became, for a pair whose words became nothing else: a compound has both in one word."""
+        if child.closing is None or not self._source.holds_word(child.units):
+            return None
+        low, high = parent.slots
+        found: list[tuple[int, Span]] = []
+        for unit in self._neighbours(child.units):
+            run = Span(min(run.start for run in self._runs[unit]), max(run.end for run in self._runs[unit]))
+            own = self._source.units[unit]
+            # What grew in translation has more likely taken in another word; if neither did, the one behind has.
+            grown = max(0, len(self._target.part(run)) - (own.end - own.start))
+            run = self._whole_letters(child.units, run, parent)
+            place = bisect.bisect_left(pairs, run.end, key=lambda pair: pair.slots.start) - 1
+            is_free = place < 0 or pairs[place].slots.end <= run.start
+            if low <= run.start < run.end <= high and is_free and self._target.holds_word(run):
+                found.append((-grown, run))
+        return min(found, key=lambda one: one[0])[1] if found else None
+
+    def _neighbours(self, units: Span) -> Iterator[int]:
+        """The next aligned words behind and before these units, of the same sentence and with no sign between."""
+        words = self._aligned_words
+        behind, before = bisect.bisect_left(words, units.end), bisect.bisect_left(words, units.start) - 1
+        if behind < len(words) and self._are_together(units.end - 1, words[behind]):
+            yield words[behind]
+        if before >= 0 and self._are_together(words[before], units.start):
+            yield words[before]
+
+    def _are_together(self, one: int, other: int) -> bool:
+        return self._parting[one] == self._parting[other] and bisect.bisect_right(
+            self._starts, one
+        ) == bisect.bisect_right(self._starts, other)
 
     def _whole_sentences(self, units: Span) -> list[Span]:
         """The translations of the sentences that these units are all of."""
@@ -183,10 +247,18 @@ class _Places:
         right = self._aligned[place] if place < len(self._aligned) else None
         left = self._aligned[place - 1] if place else None
         if right is not None and (left is None or right - unit + leans_left <= unit - 1 - left):
-            return min(max(min(run.start for run in self._runs[right]), low), high)
-        if left is not None:
-            return min(max(max(run.end for run in self._runs[left]), low), high)
-        return low + round((unit - first) / (behind - first) * (high - low))
+            slot = min(run.start for run in self._runs[right])
+            slot = slot if touch_alike(self._source, unit, self._target, slot) else self._target.around[slot].start
+        elif left is not None:
+            slot = max(run.end for run in self._runs[left])
+            slot = slot if touch_alike(self._source, unit, self._target, slot) else self._target.around[slot].end
+        else:
+            slot = self._target.around[low + round((unit - first) / (behind - first) * (high - low))].start
+        return min(max(slot, low), high)
+
+
+def _by_slots(node: _Node) -> tuple[Span, int]:
+    return node.slots, node.opening
 
 
 def _emitted(root: _Node, places: _Places) -> Iterator[tuple[int, int]]:
@@ -207,41 +279,108 @@ def _emitted(root: _Node, places: _Places) -> Iterator[tuple[int, int]]:
 
 
 def _inserted(
-    translation: str, target: Sequence[Span], tagged: Tagged, source: Sequence[Span], placed: Iterable[tuple[int, int]]
+    target: Side, tagged: Tagged, source: Side, placed: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[str, bool]]:
     """The parts of the translation and the tags between them, each with whether it is a tag."""
-    source_gaps, target_gaps = gaps(source, len(tagged.plain)), gaps(target, len(translation))
-    _, source_ends = edges(source)
+    translation = target.text
+    spacing = _Spacing(tagged)
     position = 0
-    for slot, group in itertools.groupby(placed, key=lambda pair: pair[1]):
-        start, end = target_gaps[slot]
-        tags = [tagged.tags[number] for number, _ in group]
-        if translation[start:end] == " " and any(tag.stands_for_space for tag in tags):
+    for slot, pairs in itertools.groupby(placed, key=lambda pair: pair[1]):
+        start, end = target.gaps[slot]
+        group = [(number, tagged.tags[number]) for number, _ in pairs]
+        if translation[start:end] == " " and any(tag.stands_for_space for _, tag in group):
             yield translation[position:start], False
-            yield from ((tag.text, True) for tag in tags)
+            yield from ((tag.text, True) for _, tag in group)
+            spacing.reads(" ")
             position = end
             continue
-        for tag in tags:
-            gap = source_gaps[bisect.bisect_right(source_ends, tag.position)]
-            if tagged.plain[slice(*gap)] == translation[start:end]:
-                place = start + tag.position - gap.start
-            else:
-                place = start if _leans_left(tag, gap) else end
-            place = max(place, position)
+        for number, tag in group:
+            unit = bisect.bisect_right(source.ends, tag.position)
+            gap = source.gaps[unit]
+            is_alike = tagged.plain[slice(*gap)] == translation[start:end]
+            leaning = start if _leans_left(tag, source, unit) else end
+            place = max(start + tag.position - gap.start if is_alike else leaning, position)
+            is_edge = unit == slot == 0 or (unit, slot) == (len(source.units), len(target.units))
+            is_alike = is_alike and (start < end or is_edge or touch_alike(source, unit, target, slot))
             yield translation[position:place], False
-            yield _spaced(tag, translation[:place][-1:]), True
+            spacing.reads(translation[position:place])
+            yield spacing.spaced(number, translation[place : place + 1], is_alike=is_alike), True
             position = place
     yield translation[position:], False
 
 
-def _spaced(tag: Tag, before: str) -> str:
-    """The tag behind this character; one that stands between words is parted from the word before, not from a comma."""
-    bare = tag.text.rstrip()
-    if tag.partner is not None or not before or before.isspace():
-        return tag.text
-    return tag.text[len(bare) :] + bare
+class _Spacing:
+    """The white space on both sides of a tag that stands between words: what follows a word, and not a comma."""
+
+    def __init__(self, tagged: Tagged) -> None:
+        self._tags = tagged.tags
+        self._before = [*_parted(tagged)]
+        self._behind = [*_parted(_mirrored(tagged))][::-1]
+        self._last = ""
+        self._single: int | None = None
+        """The tag without a partner that was written last, if nothing is between it and what comes."""
+
+    def reads(self, text: str) -> None:
+        """Text comes out."""
+        if text:
+            self._last, self._single = text[-1], None
+
+    def spaced(self, number: int, behind: str, *, is_alike: bool) -> str:
+        """What is written of a tag that has this character behind it; where all is alike, its own white space stays."""
+        tag = self._tags[number]
+        text = tag.text
+        if tag.partner is None and not tag.stands_for_space:
+            bare = text.strip()
+            space = text.replace(bare, "", 1) or " "
+            follows = self._single is not None and not self._touch(self._single, number)
+            if not is_alike:
+                follows = follows or _is_letter(self._last) or self._last in _ENDING
+                leads = _is_letter(behind) or behind in _BEGINNING
+                text = bare + space * (leads and self._behind[number])
+            if follows and self._before[number] and not text[0].isspace():
+                text = space + text
+        self.reads(next((end for end in (text[-1], text[0]) if end.isspace()), ""))
+        if tag.partner is None and not is_stray(tag) and not text[-1].isspace():
+            self._single = number
+        return text
+
+    def _touch(self, one: int, other: int) -> bool:
+        """Whether nothing was between these tags."""
+        first, second = self._tags[one], self._tags[other]
+        return (
+            other == one + 1
+            and first.position == second.position
+            and not (first.text[-1].isspace() or second.text[0].isspace())
+        )
 
 
-def _leans_left(tag: Tag, gap: Span) -> bool:
-    is_closing = tag.text.lstrip().startswith("</")
-    return is_closing or (tag.partner is None and tag.position == gap.start < gap.end)
+def _parted(tagged: Tagged) -> Iterator[bool]:
+    """For each tag whether something else than a letter is before it."""
+    is_parted, position = True, 0
+    for tag in tagged.tags:
+        if tag.position != position:
+            position = tag.position
+            is_parted = not _is_letter(tagged.plain[position - 1])
+        yield is_parted or tag.text[0].isspace()
+        is_parted = is_parted or tag.text[0].isspace() or tag.text[-1].isspace()
+
+
+def _mirrored(tagged: Tagged) -> Tagged:
+    length = len(tagged.plain)
+    tags = (tag._replace(text=tag.text[::-1], position=length - tag.position) for tag in reversed(tagged.tags))
+    return Tagged(tagged.plain[::-1], tuple(tags))
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() and not is_wide(character)
+
+
+def _leans_left(tag: Tag, source: Side, unit: int) -> bool:
+    if tag.text.lstrip().startswith("</"):
+        return True
+    gap = source.gaps[unit]
+    if tag.partner is not None or tag.position > gap.start:
+        return False
+    # One that touches a word, and a sign behind it, is the word's.
+    beside = source.beside(unit)
+    return gap.start < gap.end or (beside is not None and beside[0][-1].isalnum() and not beside[1][0].isalnum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from qkv.text.protect import find
@@ -15,6 +16,90 @@ Alignment = Iterable[tuple[Span, Span]]
 
 _WHOLE = ("placeholder", "url", "e-mail")
 _NOWHERE = Span(0, 0)
+_APOSTROPHES = "'’ʼ"
+
+
+class Side:
+    """A text and its units, and the words, as people write them, that its slots are in."""
+
+    def __init__(self, text: str, units: Sequence[Span]) -> None:
+        self.text = text
+        self.units = units
+        self.starts, self.ends = edges(units)
+        self.gaps = gaps(units, len(text))
+        self.has_letters = [any(map(str.isalnum, text[slice(*unit)])) for unit in units]
+        self.around = self._around()
+        """For each slot those before and behind the word it is inside of, such as d'abord; between words, itself."""
+
+    def beside(self, slot: int) -> tuple[str, str] | None:
+        """The units on both sides of a slot, if they touch."""
+        if not 0 < slot < len(self.units) or self.ends[slot - 1] < self.starts[slot]:
+            return None
+        return self.text[slice(*self.units[slot - 1])], self.text[slice(*self.units[slot])]
+
+    def part(self, slots: Span) -> str:
+        """The text between two slots."""
+        return self.text[self.starts[slots.start] : self.ends[slots.end - 1]]
+
+    def holds_word(self, slots: Span) -> bool:
+        return any(self.has_letters[slots.start : slots.end])
+
+    def off_apostrophes(self, slots: Span) -> Span:
+        """The same slots, but for those that would part an apostrophe from what it belongs to."""
+        start, end = slots
+        if apostrophe := self._apostrophe(start):
+            unit, is_elision = apostrophe
+            # l'|utilisateur, but |user's.
+            start = unit + 1 if is_elision and unit + 1 < end else unit - 1
+        if apostrophe := self._apostrophe(end):
+            unit, is_elision = apostrophe
+            is_possessive = end == unit and self.text[slice(*self.units[unit + 1])] == "s"
+            end = unit + 1 if is_elision else end if is_possessive else unit + 2
+        return Span(start, end)
+
+    def _apostrophe(self, slot: int) -> tuple[int, bool] | None:
+        """The apostrophe between letters that a slot is beside, and whether it ends an elision such as l' or qu'."""
+        for unit in (slot, slot - 1):
+            if (
+                self.around[slot].start < unit < self.around[slot].end - 1
+                and self.text[slice(*self.units[unit])] in _APOSTROPHES
+            ):
+                before, behind = (self.units[place] for place in (unit - 1, unit + 1))
+                return unit, before.end - before.start <= behind.end - behind.start
+        return None
+
+    def _around(self) -> list[Span]:
+        around = [Span(slot, slot) for slot in range(len(self.gaps))]
+        first = 0
+        for slot in range(1, len(self.gaps)):
+            if slot < len(self.units) and self._is_joined(slot):
+                continue
+            start, end = first, slot
+            while start < end and not self.has_letters[start]:
+                start += 1
+            while start < end and not self.has_letters[end - 1]:
+                end -= 1
+            around[start + 1 : end] = [Span(start, end)] * (end - start - 1)
+            first = slot
+        return around
+
+    def _is_joined(self, slot: int) -> bool:
+        """Whether the units on both sides touch as those of one word do: those that know no spaces do otherwise."""
+        place = self.ends[slot - 1]
+        if place < self.starts[slot] or all(self.has_letters[slot - 1 : slot + 1]):
+            return False
+        return not any(is_wide(character) for character in self.text[place - 1 : place + 1])
+
+
+def touch_alike(source: Side, unit: int, target: Side, slot: int) -> bool:
+    """Whether the same units touch in two slots, which is where a tag inside a word may stay."""
+    beside = source.beside(unit)
+    return beside is not None and beside == target.beside(slot)
+
+
+def is_wide(character: str) -> bool:
+    """Whether a character is of a script, such as Chinese, whose words and signs have no space between them."""
+    return unicodedata.east_asian_width(character) in "WF"
 
 
 def aligned_units(

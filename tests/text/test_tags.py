@@ -268,3 +268,93 @@ def test_no_tag_comes_to_stand_inside_a_placeholder_or_an_address(kept: str) -> 
             placed = put_tags(translation, tagged, [(Span(2, 3), Span(start, end))])
             assert kept in placed
             assert placed.replace("<b>", "").replace("</b>", "") == translation
+
+
+def placed(text: str, translation: str, pairs: list[tuple[int, int]]) -> str:
+    """The tags of a text in its translation, by pairs of numbers of words and signs."""
+    tagged = take_tags(text)
+    sides = words(tagged.plain), words(translation)
+    return put_tags(translation, tagged, [(sides[0][one], sides[1][other]) for one, other in pairs])
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "pairs", "expected"),
+    [
+        (
+            "the <b>help</b> button.",
+            "die Hilfeschaltfläche.",
+            [(0, 0), (2, 1), (3, 2)],
+            "die <b>Hilfeschaltfläche</b>.",
+        ),
+        ("The <b>train</b> station", "La gare", [(0, 0), (2, 1)], "La <b>gare</b>"),
+        (
+            "assurance <b>maladie</b> paie",
+            "Krankenversicherung zahlt",
+            [(0, 0), (2, 1)],
+            "<b>Krankenversicherung</b> zahlt",
+        ),
+        ("I <b>see</b>, he said", "Ich, sagte er", [(0, 0), (2, 1), (3, 3), (4, 2)], "<b>Ich</b>, sagte er"),
+        (
+            "the <i>climate</i> change <b>conference</b>",
+            "die Klimakonferenz",
+            [(0, 0), (3, 1)],
+            "<i>die</i> <b>Klimakonferenz</b>",
+        ),
+        ("the <b>red</b> house", "das rote Haus", [(0, 0), (2, 2)], "das <b>rote</b> Haus"),
+    ],
+)
+def test_a_pair_whose_words_became_nothing_goes_around_what_a_neighbour_became(
+    text: str, translation: str, pairs: list[tuple[int, int]], expected: str
+) -> None:
+    assert placed(text, translation, pairs) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "pairs", "expected"),
+    [
+        (
+            "Install <x/> first, then",
+            "Installez d'abord, puis",
+            [(0, 0), (1, 3), (2, 4)],
+            "Installez <x/> d'abord, puis",
+        ),
+        ("is larger than <x/>, stop", "größer ist, halt", [(0, 1), (1, 0), (3, 2), (4, 3)], "größer ist <x/>, halt"),
+        ("is larger than <x/>?", "größer ist?", [(0, 1), (1, 0), (3, 2)], "größer ist <x/>?"),
+        ("The <x/> folder", "Der Netz-Ordner", [(0, 0), (1, 3)], "Der <x/> Netz-Ordner"),
+        ("(<x/> is red)", "(rot ist)", [(0, 0), (1, 2), (2, 1), (3, 3)], "(<x/> rot ist)"),
+        ("<x/> is red", "rot ist", [(0, 1), (1, 0)], "<x/> rot ist"),
+        ("red is <x/>", "rot ist", [(0, 1), (1, 0)], "rot ist <x/>"),
+        ("a note<x/> of mine", "meine Notiz, ja", [(1, 1), (3, 0)], "meine Notiz<x/>, ja"),
+        ("d<x/>'abord oui", "d'abord ja", [(0, 0), (1, 1), (2, 2), (3, 3)], "d<x/>'abord ja"),
+    ],
+)
+def test_a_single_tag_stands_between_words_unless_it_stood_inside_one(
+    text: str, translation: str, pairs: list[tuple[int, int]], expected: str
+) -> None:
+    assert placed(text, translation, pairs) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "pairs", "expected"),
+    [
+        ("the <i>user</i> here", "l'utilisateur ici", [(0, 0), (1, 1), (1, 2)], "l'<i>utilisateur</i> ici"),
+        ("<i>the</i> user", "l'utilisateur", [(0, 0), (1, 2)], "<i>l'</i>utilisateur"),
+        ("le mot de <i>Anne</i>", "Anne's word", [(1, 3), (3, 0)], "<i>Anne</i>'s word"),
+        ("je <i>ne</i> peux", "I can't", [(0, 0), (1, 3)], "I <i>can't</i>"),
+        ("<i>L</i>'Oréal", "L'Oréal", [(0, 0), (1, 1), (2, 2)], "<i>L</i>'Oréal"),
+    ],
+)
+def test_no_pair_parts_an_apostrophe_from_what_it_belongs_to(
+    text: str, translation: str, pairs: list[tuple[int, int]], expected: str
+) -> None:
+    assert placed(text, translation, pairs) == expected
+
+
+@given(TRANSLATIONS.filter(lambda text: "<" not in text), ALIGNMENTS, SENTENCES)
+@example("l'a-b'c", [], [])
+def test_a_tag_that_stood_between_words_does_so_in_every_translation(
+    translation: str, alignment: list[tuple[Span, Span]], sentences: list[tuple[Span, Span]]
+) -> None:
+    tagged = take_tags("one <x/> two, three <x/> four")
+    result = put_tags(translation, tagged, alignment, sentences=sentences)
+    assert not re.search(r"\w<x/>|<x/>\w|><", result)
