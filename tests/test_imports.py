@@ -71,7 +71,7 @@ MAY_IMPORT = {
     ),
     "qkv.export.card": "errors storage config settings recipes text checkpoint run prepare",
     "qkv.plot": "errors directories",
-    "qkv.files": "errors text.protect text.tags",
+    "qkv.files": "errors text.protect text.tags text.words",
     "qkv.serve": (
         "qkv errors pages progress storage text.cleaning text.glossary text.languages text.sentences text.typography "
         "text.words translate files"

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from qkv.files.emphasis import readable
 from qkv.files.encodings import decoded
 from qkv.files.reading import Asked
 from qkv.files.segments import Marking, Part, Piece, translated
@@ -233,7 +234,7 @@ def _mark_tag(marking: Marking, tag: re.Match[str], raw: str) -> None:
 
 def _composed(pieces: Sequence[Piece], *, in_row: bool) -> str:
     """Text on one line, whose signs mean themselves."""
-    written = "".join(one.content if one.mark else _SIGNS.sub(r"\\\g<0>", one.content) for one in pieces)
+    written = "".join(one.content if one.mark else _SIGNS.sub(r"\\\g<0>", one.content) for one in readable(pieces))
     if in_row:
         return written.replace("|", "\\|")
     begins = _BEGINS.match(written)

@@ -98,3 +98,37 @@ def test_the_documents_of_this_project_keep_their_shape() -> None:
     for path in sorted(Path("docs").glob("*.md")):
         text = path.read_text()
         assert _shape(translate_file(text.encode(), path.name, shuffled(1)).decode()) == _shape(text), path
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "written"),
+    [
+        ("the **help** button", "die <x1></x1>Hilfeschaltfläche", "die Hilfeschaltfläche"),
+        ("the *project* folder", "der <x1>Projekt-</x1>Ordner", "der *Projekt-Ordner*"),
+        ("the _project_ folder", "der <x1>Projekt</x1>ordner", "der _Projektordner_"),
+        ("the ~~old~~ house", "la <x1>vieille </x1>maison", "la ~~vieille~~ maison"),
+        ("some **more** now", "plus <x1>d'</x1>exemples", "plus **d'exemples**"),
+        ("the **(new)** word", "das Wort<x1>(neu)</x1> da", "das **Wort(neu)** da"),
+        ("the *one* and *two* here", "das <x1>甲</x1><x2>乙</x2> da", "das *甲乙* da"),
+        ("all **the** *insurance* pays", "<x1>L'</x1><x2>assurance</x2> paie", "L'*assurance* paie"),
+    ],
+)
+def test_emphasis_is_written_so_that_it_is_read_as_such(text: str, told: str, written: str) -> None:
+    assert translate_file(text.encode(), "a.md", partial(always, told)).decode() == written
+
+
+WORDS = st.lists(st.sampled_from(["Wort", "l'", "-", "„", "“", ",", " ", "(", ")", "甲", "é"]), max_size=4).map("".join)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(WORDS, min_size=9, max_size=9), st.sampled_from(["**", "*", "_", "__"]), st.sampled_from(["*", "**", "_"])
+)
+def test_no_sign_of_emphasis_is_read_as_text(texts: list[str], one: str, other: str) -> None:
+    source = f"a {one}b{one} c {other}d *e* f{other} g ~~h~~ i"
+    marks = ["<x1>", "</x1>", "<x2>", "<x3>", "</x3>", "</x2>", "<x4>", "</x4>", ""]
+    told = "x " + "".join(text + mark for text, mark in zip(texts, marks, strict=True)) + " y"
+    made = translate_file(source.encode(), "a.md", partial(always, told)).decode()
+    tokens = MarkdownIt("commonmark").enable("strikethrough").parseInline(made)[0].children or []
+    shown = "".join(token.content for token in tokens)
+    assert shown == "x " + "".join(texts) + " y"
