@@ -157,16 +157,20 @@ def test_training_that_fails_ends_the_benchmark_with_what_it_said(
     assert len(trained_here) == 1
 
 
-def test_the_mean_is_over_time(toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many tokens as there were, by the seconds that they took, the first steps left out."""
-    windows = [(50, 1.0, 9.0), (100, 400.0, 10.0), (150, 200.0, 12.0), (160, 100.0, 16.0)]
+def test_means_are_over_time(
+    toy_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many tokens as there were, by the seconds that they took, the first steps left out; as long as it waited."""
+    windows = [(50, 1.0, 9.0, 0.9), (100, 400.0, 10.0, 0.7), (150, 200.0, 12.0, 0.0), (160, 100.0, 16.0, 0.35)]
     log = [
-        {"kind": "train", "step": step, "tokens_per_second": speed, "seconds": seconds, "idle": 0.0}
-        for step, speed, seconds in windows
+        {"kind": "train", "step": step, "tokens_per_second": speed, "seconds": seconds, "idle": idle}
+        for step, speed, seconds, idle in windows
     ]
     monkeypatch.setattr(train_speed, "train", lambda *_, **__: [{"kind": "begin"}, *log])
     speed = train_speed.qkv_speed(options_of("--data", toy_data), 100, 110, 32)
     assert speed.tokens_per_second == pytest.approx(1200 / 7)
+    # 0.7 of the first second, none of the next two, and 1.4 of the last four.
+    assert capsys.readouterr().out.endswith("; the device waits 30.00% of the time\n")
     # 1,200 tokens in 110 steps, each with room for three rows of 32 on either side.
     assert speed.filled == pytest.approx(1200 / (110 * 2 * 96))
 

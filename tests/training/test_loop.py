@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import sacrebleu
 import torch
@@ -28,6 +29,7 @@ from qkv.prepare import Prepared
 from qkv.run import RunDirectory
 from qkv.training import loop, objective, reports, step, train, train_prepared
 from qkv.training.checkpoints import Checkpoints
+from qkv.training.queue import Answer, AtOnce
 from qkv.training.validation import Validation
 from tests import toy
 from tests.toy import QUICK
@@ -181,6 +183,24 @@ def test_the_log_tells_every_report(tmp_path: Path, toy_data: Path) -> None:
     }  # fmt: skip
     assert lines[2].keys() == {"kind", "step", "loss", "nll", "perplexity", "bleu", "samples", "seconds"}
     assert lines[-1]["loss"] < lines[0]["loss"]
+
+
+def test_the_log_tells_the_share_of_the_time_that_the_device_waited(
+    tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CPU never does: here it says so of a quarter of a second before each step."""
+    sound = AtOnce.put
+
+    def put(self: AtOnce, *given: Any) -> Callable[[], Answer]:
+        answer = sound(self, *given)
+        return lambda: answer()._replace(idle=0.25)
+
+    monkeypatch.setattr(AtOnce, "put", put)
+    train_prepared(toy_data, tmp_path / "run", QUICK)
+    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    told = [line for line in lines if line["kind"] == "train"]
+    seconds = np.diff([0.0, *(line["seconds"] for line in told)])
+    assert [line["idle"] for line in told] == pytest.approx(3 * 0.25 / seconds)
 
 
 def test_epochs_and_tokens_are_counted_as_they_are_seen(tmp_path: Path, toy_data: Path) -> None:
