@@ -55,6 +55,12 @@ def test_no_row_is_added_without_need(pairs: list[tuple[int, int]]) -> None:
             assert any(sum(pairs[pair][side] for pair in [*row, first]) > WIDTH for side in (0, 1))
 
 
+def test_beyond_the_rows_that_are_needed_one_is_full_before_the_next_begins() -> None:
+    """All tokens would have room in five, but beside any of the first five pairs no other fits."""
+    rows = pack(*sides([(8, 8)] * 5 + [(5, 5)] * 3), WIDTH)
+    assert [len(row) for row in members(rows)] == [1, 1, 1, 1, 1, 2, 1]
+
+
 def test_rows_are_nearly_full_on_realistic_lengths() -> None:
     source, target = realistic_lengths(20_000)
     rows = pack(source, target, 128)
