@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import subprocess
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from torch.nn import functional
 from bench import train_speed
 from bench.arithmetic import LIMIT
 from bench.marian import BEGIN, END, PADDING
-from bench.peers import PEERS, fill, peer_steps, sorted_batches, unlike_peers
+from bench.peers import PEERS, PaddedBatch, fill, peer_steps, sorted_batches, unlike_peers
 from bench.sentences import write_corpus
 from bench.train_speed import Speed, on_data, qkv_steps, show, sizes_of
 from qkv import cli
@@ -285,6 +287,44 @@ def test_only_on_hardware_whose_limit_is_known_is_a_share_of_it_told(
     with toy.one_thread():
         on_data(TOY, options_of("--data", toy_data, "--steps", 3, "--alone"), CPU)
     assert "of 790 TFLOP/s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("kind", "mixed"), [("cuda", True), ("cpu", False)])
+def test_peers_compute_in_bfloat16_on_a_gpu_and_nowhere_else(
+    kind: str, mixed: bool, toy_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All stays where it is, as if that were the GPU."""
+    seen = []
+
+    def autocast(*given: object, enabled: bool) -> nullcontext[None]:
+        seen.append((*given, enabled))
+        return nullcontext()
+
+    monkeypatch.setattr("torch.autocast", autocast)
+    monkeypatch.setattr(PaddedBatch, "ready_for", lambda batch, _: batch)
+    monkeypatch.setattr(PaddedBatch, "to", lambda batch, _: batch)
+    monkeypatch.setattr("torch.nn.Module.to", lambda module, _: module)
+    prepared = Prepared.open(toy_data)
+    with toy.one_thread():
+        for name in PEERS:
+            batches = sorted_batches(prepared.corpus("train"), 96, count=1)
+            next(peer_steps(name, TOY, prepared.tokenizer().size, batches, torch.device(kind)))
+    assert seen == [(kind, torch.bfloat16, mixed)] * 2
+
+
+def test_what_a_shape_costs_a_peer_the_first_time_is_not_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0
+
+    def twice_over_three_batches(*_: object) -> Iterator[int]:
+        nonlocal now
+        for seconds in (100, 100, 100, 2, 2, 2):
+            now += seconds
+            yield 10
+
+    monkeypatch.setattr(train_speed, "_PEER_STEPS", 3)
+    monkeypatch.setattr(train_speed, "peer_steps", twice_over_three_batches)
+    monkeypatch.setattr("bench.train_speed.time.perf_counter", lambda: now)
+    assert train_speed.peer_speed("some peer", TOY, 400, [], CPU) == 5
 
 
 @pytest.mark.parametrize("name", PEERS)
