@@ -77,9 +77,10 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
             raise ConfigError(f"--table {options.table}: there is no such file; --output of an earlier command is one")
         print(table(results_in(options.table)))
         return 0
+    unknown = [part for part in options.only if not any(_wanted(name, [part]) for name in TRIALS)]
+    if unknown:
+        parser.error(f"no trial has {' or '.join(map(repr, unknown))} in its name; --list shows them all")
     chosen = {name: one for name, one in TRIALS.items() if _wanted(name, options.only)}
-    if not chosen:
-        parser.error(f"no trial has {' or '.join(options.only)} in its name; --list shows them all")
     if options.list:
         print("\n".join(chosen))
         return 0
