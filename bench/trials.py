@@ -163,7 +163,7 @@ def attempt(trial: Trial, options: argparse.Namespace, speeds: dict[tuple[object
         for rows, _, _ in ramp_of(config.training).stages(config.rows_a_step):
             # Small steps take more than their share of the time, and each size sets up kernels of its own.
             if (work, rows) not in speeds:
-                alike = {"tokens_per_batch": rows * config.row_width, "ramp_steps": 0, "dropout_after": 0}
+                alike = {"tokens_per_batch": rows * config.row_width, "ramp_steps": 0}
                 speeds[work, rows] = steps_a_second(config.with_changes(training=alike), prepared, _MEASURING)
         steps = steps_within(
             config, options.seconds, {rows: speed for (one, rows), speed in speeds.items() if one == work}
