@@ -36,6 +36,11 @@ def told(name: str, work: Callable[[], int | None]) -> int:
     except OSError as error:
         why = error.strerror or str(error)
         message, code = f"{error.filename}: {why}" if error.filename else why, StorageError.exit_code
+    except Exception as error:
+        stopped = _stopped_under(error)
+        if stopped is None:
+            raise
+        message, code = str(stopped), stopped.exit_code
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -46,6 +51,14 @@ def told(name: str, work: Callable[[], int | None]) -> int:
 def _stop(number: int, _: FrameType | None) -> NoReturn:
     """So that folders made for a while are removed."""
     raise Stopped(f"stopped by {signal.Signals(number).name}", code=128 + number)
+
+
+def _stopped_under(error: BaseException | None) -> Stopped | None:
+    """Triton's interpreter and torch's compiler make errors of their own of whatever is raised while they work."""
+    while error is not None and not isinstance(error, Stopped):
+        # The compiler leaves the cause out.
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def above_zero(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from bench import prepare_speed, student_speed, translate_gpu, translate_speed
 from bench.options import told
 from bench.translate_speed import compare
 from bench.translators import LENGTH, Ids, Timed
-from qkv.errors import ConfigError
+from qkv.errors import ConfigError, Stopped
 from tests.bench.refusing import refused
 
 
@@ -43,6 +44,38 @@ def test_what_storage_refuses_is_told_in_a_line(error: OSError, words: str, caps
 
     assert told("bench", failing) == 3
     assert capsys.readouterr().err == f"bench: {words}\n"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_signal_is_told_in_a_line_whatever_a_library_makes_of_it(
+    named: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def signalled() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except Stopped as error:
+            raise RuntimeError(repr(error)) from (error if named else None)
+
+    def deeper() -> None:
+        try:
+            signalled()
+        except RuntimeError as error:
+            raise ValueError("no kernel") from error
+
+    for work in (signalled, deeper):
+        assert told("bench", work) == 143
+        assert capsys.readouterr().err == "bench: stopped by SIGTERM\n"
+
+
+def test_an_error_that_nobody_asked_for_keeps_its_traceback() -> None:
+    def failing() -> None:
+        try:
+            raise ConfigError("no such thing")
+        except ConfigError as error:
+            raise RuntimeError("while that was told") from error
+
+    with pytest.raises(RuntimeError, match="while that was told"):
+        told("bench", failing)
 
 
 @pytest.mark.parametrize(
