@@ -8,8 +8,9 @@
 Tokens are real source and target tokens, padding not counted; every step of the optimizer is included, dropout and
 label smoothing are 0.1. Peers get batches sorted by length and padded; on a GPU they run in bfloat16 by autocast.
 On a GPU, qkv is `qkv train` itself, as a user runs it, over all steps but the first 50: with batches that a GPU likes,
-and with those of the recipe. Peers get batches of the same sizes, and their best counts. On a CPU, steps of all systems
-take turns, so that a noisy machine disturbs all alike: compare only the ratios.
+and with those of the recipe. Peers get batches of the same sizes, and their best counts; how they do with the same size
+is told beside it. On a CPU, steps of all systems take turns, so that a noisy machine disturbs all alike: compare only
+the ratios.
 """
 
 from __future__ import annotations
@@ -234,7 +235,7 @@ def qkv_steps(config: Config, corpus: Corpus, vocabulary: int, tokens: int) -> I
 
 
 def show(speeds: Sequence[Speed], operations: float | None = None) -> None:
-    """The table, and how qkv compares with each peer at its best.
+    """The table, and how qkv compares with each peer at its best, and at the same size where that is not its best.
 
     Given the operations of a token, on hardware whose limit is known, the table has their share of it.
     """
@@ -246,12 +247,16 @@ def show(speeds: Sequence[Speed], operations: float | None = None) -> None:
         print(f"{system:28} {positions:24,} {filled:7.1%} {amount:>25}{part}")
     ours = [one for one in speeds if one.system == "qkv"]
     for one, peer in itertools.product(ours, PEERS):
-        best = max(
-            (other for other in speeds if other.system == peer), key=lambda other: other.tokens_per_second, default=None
-        )
-        if best is not None and best.tokens_per_second:
-            times = one.tokens_per_second / best.tokens_per_second
-            print(f"qkv with {one.positions:,} is {times:.2f} times {peer} at its best, with {best.positions:,}")
+        theirs = [other for other in speeds if other.system == peer and other.tokens_per_second]
+        if theirs:
+            best = max(theirs, key=lambda other: other.tokens_per_second)
+            alike = [other for other in theirs if other.positions == one.positions and other is not best]
+            said = f"qkv with {one.positions:,} is {_times(one, best)} {peer} at its best, with {best.positions:,}"
+            print(said + "".join(f", and {_times(one, other)} it with {other.positions:,}" for other in alike))
+
+
+def _times(one: Speed, other: Speed) -> str:
+    return f"{one.tokens_per_second / other.tokens_per_second:.2f} times"
 
 
 def _machine(device: torch.device, options: argparse.Namespace) -> str:

@@ -198,7 +198,9 @@ def test_a_peer_without_memory_for_the_largest_batches_is_measured_with_smaller_
     assert told.count("torch.nn.Transformer at its best, with 96\n") == 2
 
 
-def test_the_table_compares_every_size_of_ours_with_their_best(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_compares_every_size_of_ours_with_their_best_and_with_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     marian, _ = PEERS
     show(
         [
@@ -216,7 +218,7 @@ def test_the_table_compares_every_size_of_ours_with_their_best(capsys: pytest.Ca
     ]  # fmt: skip
     assert len(set(map(len, table))) == 1
     assert larger == f"qkv with 600 is 3.00 times {marian} at its best, with 600"
-    assert own == f"qkv with 250 is 2.25 times {marian} at its best, with 600"
+    assert own == f"qkv with 250 is 2.25 times {marian} at its best, with 600, and 3.00 times it with 250"
 
 
 def test_a_size_is_measured_once_and_has_a_row_at_least() -> None:
