@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 
 from bench.marian import BEGIN, END, PADDING, marian
 from qkv.engines.shortlist import Shortlist
+from qkv.errors import QkvError
 from qkv.export.shortlist import shortlist_sizes
 from qkv.processors import usable_cores
 from qkv.search.beam import beam_search
@@ -196,6 +198,7 @@ class Process:
     """A system in a process of its own, which waits while others are asked."""
 
     def __init__(self, system: str, recipe_name: str, vocabulary: int, folder: Path) -> None:
+        self._system = system
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.translators", system, recipe_name, str(vocabulary), str(folder)],
             stdin=subprocess.PIPE,
@@ -208,8 +211,13 @@ class Process:
     def translate(self, sources: Ids, width: int) -> Timed:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps([sources, width]), file=self._process.stdin, flush=True)
-        return Timed(*json.loads(self._process.stdout.readline()))
+        # Where it has ended already, nobody reads; that no answer comes says so.
+        with suppress(BrokenPipeError):
+            print(json.dumps([sources, width]), file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        if not answer.endswith("\n"):
+            raise QkvError(f"{self._system} ended with code {self._process.wait()} before it had translated")
+        return Timed(*json.loads(answer))
 
     def close(self) -> None:
         self._process.communicate()

@@ -14,7 +14,7 @@ import pytest
 from bench import prepare_speed, student_speed, translate_gpu, translate_speed
 from bench.options import told
 from bench.translate_speed import compare
-from bench.translators import LENGTH, Ids, Timed
+from bench.translators import LENGTH, Ids, Process, Timed
 from qkv.errors import ConfigError, Stopped
 from tests.bench.refusing import refused
 
@@ -157,3 +157,24 @@ def test_a_system_that_ends_early_is_not_compared() -> None:
     assert len(compare({"brief": system}, sources, 1, rounds=3)["brief"]) == 3
     with pytest.raises(ConfigError, match="brief ended before 30 tokens"):
         compare({"brief": system}, sources, 2, rounds=3)
+
+
+@pytest.mark.parametrize("sentences", [1, 10_000])
+def test_a_system_that_dies_is_told_in_a_line(
+    sentences: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether what it is asked fits into a pipe that nobody reads, or not."""
+    dying = tmp_path / "dying"
+    dying.write_text("#!/bin/sh\nexit 9\n")
+    dying.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(dying))
+    system = Process("qkv int8", "base", 400, tmp_path)
+
+    def work() -> None:
+        try:
+            compare({"qkv int8": system}, [[5] * LENGTH] * sentences, 4, rounds=1)
+        finally:
+            system.close()
+
+    assert told("bench", work) == 2
+    assert capsys.readouterr().err == "bench: qkv int8 ended with code 9 before it had translated\n"
