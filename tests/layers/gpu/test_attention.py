@@ -114,6 +114,27 @@ def test_a_program_may_go_through_several_heads(
     agree(made[0], results([fused(query, key, value, visible)], plain))
 
 
+@in_all_precisions
+@pytest.mark.parametrize(("looking", "seen", "later"), [(21, 21, False), (11, 37, True)])
+def test_scores_whose_powers_are_too_large_for_a_number_are_weighed_all_the_same(
+    device: torch.device, precision: torch.dtype, looking: int, seen: int, later: bool
+) -> None:
+    """Scores in the thousands, of which only the distances from the largest have a power."""
+    from qkv.layers.gpu.attention import tiled
+
+    needs_products(device, precision)
+    visible = within_sentences(segments(looking, device), segments(seen, device), later=later)
+    query, key, value = attended(looking, seen, 16, 32, device, precision)
+    ours = query, key, value = ((30 * query).detach().requires_grad_(), (30 * key).detach().requires_grad_(), value)
+    found = results([tiled(query, key, value, visible)], ours)
+    assert "mask" not in vars(visible), "the library's attention, which needs a mask, was taken instead"
+    assert all(bool(one.isfinite().all()) for one in found)
+    # A twin in float64, for what float32 rounds off a score grows with it; and its power shows that.
+    plain = query, key, value = tuple(one.detach().double().requires_grad_() for one in ours)
+    factor = 100 if precision == torch.float32 else 2
+    agree(found, results([fused(query, key, value, visible)], plain), factor=factor)
+
+
 def test_what_is_not_seen_has_no_say(device: torch.device) -> None:
     """Whatever stands at later positions and in other sentences, to the last bit."""
     from qkv.layers.gpu.attention import tiled
