@@ -230,6 +230,7 @@ def test_with_projections_around_it_all_gradients_are_those_of_the_plain_part(
         (232_448, 128, torch.bfloat16, 1),
         (232_448, 64, torch.float32, 1),
         (101_376, 64, torch.float32, 0),
+        (166_912, 64, torch.float32, 0),  # forward it would fit, backward it would not
     ],
 )
 def test_no_more_is_asked_of_a_gpu_than_it_has(
