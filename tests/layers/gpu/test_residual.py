@@ -15,12 +15,13 @@ from tests.layers.gpu.dropping import PROBABILITY, check_dropout
 from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers, results
 
 ROWS, POSITIONS, WIDTH = 2, 5, 24
-NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": partial(nn.RMSNorm, eps=1e-6)}
+Norm = nn.LayerNorm | nn.RMSNorm
+NORMS: dict[str, Callable[[int], Norm]] = {"layer": nn.LayerNorm, "rms": partial(nn.RMSNorm, eps=1e-6)}
 every_norm = pytest.mark.parametrize("norm", NORMS)
 both_orders = pytest.mark.parametrize("order", ["norm_of_sum", "sum_and_norm"])
 
 
-def random_norm(name: str, device: torch.device, precision: torch.dtype, width: int = WIDTH) -> nn.Module:
+def random_norm(name: str, device: torch.device, precision: torch.dtype, width: int = WIDTH) -> Norm:
     """With gain and shift that are not those a norm begins with."""
     norm = NORMS[name](width).to(device)
     torch.manual_seed(3)
@@ -46,6 +47,30 @@ def test_sum_and_norm_are_those_of_the_plain_parts(
     part.float()
     outputs = getattr(plain, order)(exact_x, exact_y, part, Dropout(0.0))
     agree(ours, results(outputs, [exact_x, exact_y, *part.parameters()], used=used), factor=2)
+
+
+@in_both_precisions
+@every_norm
+@both_orders
+def test_where_numbers_are_small_epsilon_is_most_of_what_they_are_divided_by(
+    device: torch.device, precision: torch.dtype, norm: str, order: str
+) -> None:
+    """And all of it where there is nothing."""
+    from qkv.layers.gpu import residual
+
+    part = random_norm(norm, device, precision)
+    part.eps = 4e-6
+    x, y = (numbers(ROWS, POSITIONS, WIDTH, seed=seed, device=device, precision=precision) for seed in (1, 2))
+    with torch.no_grad():
+        for one in (x, y):
+            one *= 1e-3
+            one[0, 2] = 0
+    outputs = getattr(residual, order)(x, y, part, Dropout(0.0))
+    ours = results(outputs, [x, y, *part.parameters()])
+    exact_x, exact_y = exact([x, y])
+    part.float()
+    outputs = getattr(plain, order)(exact_x, exact_y, part, Dropout(0.0))
+    agree(ours, results(outputs, [exact_x, exact_y, *part.parameters()]), factor=2)
 
 
 @every_norm
