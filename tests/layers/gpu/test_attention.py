@@ -10,7 +10,18 @@ from qkv.layers.attention import MultiHeadAttention, apart
 from qkv.layers.kernels import fused
 from qkv.layers.positions import Still
 from qkv.layers.visibility import Visible, within_sentences
-from tests.layers.gpu.twins import agree, exact, in_all_precisions, in_both_precisions, needs_products, numbers, results
+from tests.layers.gpu.twins import (
+    Lying,
+    agree,
+    exact,
+    in_all_precisions,
+    in_both_precisions,
+    in_columns,
+    in_rows_or_not,
+    needs_products,
+    numbers,
+    results,
+)  # fmt: skip
 
 ROWS, HEADS = 3, 2
 
@@ -133,6 +144,23 @@ def test_scores_whose_powers_are_too_large_for_a_number_are_weighed_all_the_same
     plain = query, key, value = tuple(one.detach().double().requires_grad_() for one in ours)
     factor = 100 if precision == torch.float32 else 2
     agree(found, results([fused(query, key, value, visible)], plain), factor=factor)
+
+
+@in_rows_or_not
+@pytest.mark.parametrize(("looking", "seen"), [(21, 21), (11, 37)])
+def test_what_is_given_and_what_is_asked_may_lie_in_memory_in_any_way(
+    device: torch.device, looking: int, seen: int, lying: Lying
+) -> None:
+    """Sentences as well: a row's in the place of all, or its positions apart."""
+    from qkv.layers.gpu.attention import tiled
+
+    ours = attended(looking, seen, 16, 32, device, torch.float32)
+    query, key, value = map(in_columns, ours)
+    for rows in (lambda one: one[:1].expand(ROWS, -1), in_columns):
+        visible = within_sentences(rows(segments(looking, device)), rows(segments(seen, device)), later=True)
+        found = results([tiled(query, key, value, visible)], ours, lying=lying)
+        assert "mask" not in vars(visible), "the library's attention, which needs a mask, was taken instead"
+        agree(found, results([fused(query, key, value, visible)], ours, lying=lying))
 
 
 def test_what_is_not_seen_has_no_say(device: torch.device) -> None:

@@ -12,7 +12,7 @@ from qkv.layers import inputs as plain
 from qkv.layers.dropout import Dropout
 from qkv.layers.positions import LearnedPositions, Nowhere, Sinusoids
 from tests.layers.gpu.dropping import PROBABILITY, check_dropout
-from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers, results
+from tests.layers.gpu.twins import Lying, agree, exact, in_both_precisions, in_rows_or_not, numbers, results
 
 VOCABULARY, WIDTH = 11, 24
 IDS = [[3, 10, 0, 3, 3], [1, 1, 2, 9, 0], [5, 6, 7, 8, 4]]
@@ -91,7 +91,8 @@ def test_dropout_falls_on_the_sum(device: torch.device) -> None:
     check_dropout(drop, (*rows, width), device)
 
 
-def test_what_was_dropped_teaches_nothing(device: torch.device) -> None:
+@in_rows_or_not
+def test_what_was_dropped_teaches_nothing(device: torch.device, lying: Lying) -> None:
     """Learned positions and tokens alike."""
     from qkv.layers.gpu import inputs
 
@@ -101,9 +102,9 @@ def test_what_was_dropped_teaches_nothing(device: torch.device) -> None:
     nn.init.normal_(part.weight_KD)
     embedded = inputs.embed(ids, places, weight, part, Dropout(PROBABILITY))
     kept = (embedded != 0).float() / (1 - PROBABILITY)
-    ours = results([embedded], [weight, part.weight_KD])
+    ours = results([embedded], [weight, part.weight_KD], lying=lying)
     expected = plain.embed(ids, places, weight, part, Dropout(0.0)) * kept
-    agree(ours, results([expected], [weight, part.weight_KD]))
+    agree(ours, results([expected], [weight, part.weight_KD], lying=lying))
 
 
 def test_nothing_is_dropped_when_the_model_does_not_learn(device: torch.device) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from qkv.layers import residual as plain
 from qkv.layers.dropout import Dropout
 from tests.layers.gpu.dropping import PROBABILITY, check_dropout
-from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers, results
+from tests.layers.gpu.twins import Lying, agree, exact, in_both_precisions, in_rows_or_not, numbers, results
 
 ROWS, POSITIONS, WIDTH = 2, 5, 24
 Norm = nn.LayerNorm | nn.RMSNorm
@@ -156,6 +156,21 @@ def test_rows_in_another_order_in_memory_are_read_as_they_are(device: torch.devi
     x, y = (numbers(POSITIONS, ROWS, WIDTH, seed=seed, device=device) for seed in (1, 2))
     made = [
         results(one.sum_and_norm(x.transpose(0, 1), y.transpose(0, 1), part, Dropout(0.0)), [x, y])
+        for one in (residual, plain)
+    ]
+    agree(*made)
+
+
+@every_norm
+@both_orders
+@in_rows_or_not
+def test_what_is_asked_may_lie_in_memory_in_any_way(device: torch.device, norm: str, order: str, lying: Lying) -> None:
+    from qkv.layers.gpu import residual
+
+    part = random_norm(norm, device, torch.float32)
+    x, y = (numbers(ROWS, POSITIONS, WIDTH, seed=seed, device=device) for seed in (1, 2))
+    made = [
+        results(getattr(one, order)(x, y, part, Dropout(0.0)), [x, y, *part.parameters()], lying=lying)
         for one in (residual, plain)
     ]
     agree(*made)

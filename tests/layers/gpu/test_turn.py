@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from qkv.layers.attention import normed_and_turned as plain
 from qkv.layers.positions import Rotary, Still, Turn
-from tests.layers.gpu.twins import agree, exact, in_both_precisions, numbers, results
+from tests.layers.gpu.twins import Lying, agree, exact, in_both_precisions, in_columns, in_rows_or_not, numbers, results
 
 ROWS, HEADS, POSITIONS = 2, 3, 5
 NORMS: dict[str, Callable[[int], nn.Module]] = {
@@ -104,12 +104,18 @@ def test_a_norm_or_turn_that_the_kernel_does_not_know_goes_the_plain_way(
     agree(*made)
 
 
-def test_positions_may_be_the_same_memory_for_all_rows(device: torch.device) -> None:
+@in_rows_or_not
+def test_what_is_given_and_what_is_asked_may_lie_in_memory_in_any_way(device: torch.device, lying: Lying) -> None:
+    """Positions as well: a row's in the place of all."""
     from qkv.layers.gpu.turn import normed_and_turned
 
     x = numbers(ROWS, HEADS, POSITIONS, 16, seed=1, device=device)
     places = torch.arange(POSITIONS, device=device).expand(ROWS, -1)
-    agree([normed_and_turned(x, places, nn.Identity(), Rotary())], [plain(x, places, nn.Identity(), Rotary())])
+    made = [
+        results([one(in_columns(x), places, nn.Identity(), Rotary())], [x], lying=lying)
+        for one in (normed_and_turned, plain)
+    ]
+    agree(*made)
 
 
 def test_a_head_of_one_number_has_no_pairs_and_goes_the_plain_way(device: torch.device) -> None:

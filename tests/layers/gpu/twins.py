@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-Work = Callable[[], Sequence[Tensor]]
+Lying = Callable[[Tensor], Tensor]
+"""Some numbers, and how they lie in memory."""
 
 # As a share of the largest number: what sums in another order, and bfloat16's eight bits, may do.
 _TOLERANCE = {torch.float32: 1e-5, torch.float16: 2**-9, torch.bfloat16: 2**-6}
@@ -36,13 +37,34 @@ def exact(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [one.detach().float().requires_grad_() for one in tensors]
 
 
-def results(outputs: Sequence[Tensor], learned: Sequence[Tensor], *, used: Sequence[int] | None = None) -> list[Tensor]:
+def in_rows(x: Tensor) -> Tensor:
+    return x
+
+
+def in_columns(x: Tensor) -> Tensor:
+    """The numbers of a vector lie apart, and the vectors between each other."""
+    return x.transpose(-1, -2).contiguous().transpose(-1, -2)
+
+
+def one_for_all(x: Tensor) -> Tensor:
+    """A vector is one number again and again, which is in memory once: so lies the gradient of a sum."""
+    return x[..., :1].expand_as(x)
+
+
+in_rows_or_not = pytest.mark.parametrize("lying", [in_rows, in_columns, one_for_all])
+
+
+def results(
+    outputs: Sequence[Tensor], learned: Sequence[Tensor], *, used: Sequence[int] | None = None, lying: Lying = in_rows
+) -> list[Tensor]:
     """The outputs, then the gradients of everything learned when each output used is asked for something else."""
-    total = torch.zeros((), device=outputs[0].device)
-    for number in range(len(outputs)) if used is None else used:
-        asked = numbers(*outputs[number].shape, seed=100 + number, device=outputs[number].device)
-        total = total + (outputs[number].float() * asked.detach()).sum()
-    return [*(one.detach() for one in outputs), *torch.autograd.grad(total, learned, materialize_grads=True)]
+    asking = dict(enumerate(outputs)) if used is None else {number: outputs[number] for number in used}
+    asked = [
+        lying(numbers(*one.shape, seed=100 + number, device=one.device, precision=one.dtype).detach())
+        for number, one in asking.items()
+    ]
+    gradients = torch.autograd.grad(list(asking.values()), learned, asked, materialize_grads=True)
+    return [*(one.detach() for one in outputs), *gradients]
 
 
 def agree(ours: Sequence[Tensor], plain: Sequence[Tensor], *, factor: float = 1.0) -> None:
