@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from qkv.text.numbers import Languages, changed_numbers, ways_to_write
 from qkv.text.subwords import Tokenizer
 from qkv.translate.options import Terms
@@ -12,9 +14,18 @@ _NO_CHARACTER = "\ufffd"
 _SIGNS = ".,;:!?\"'()[]{}«»“”„’‘…、。，！？（）「」"
 
 
+class Faults(NamedTuple):
+    """What is wrong with a translation."""
+
+    terms: Terms
+    """What another one has to have."""
+    number: int
+    """How many there are."""
+
+
 def faults(
     source: str, translation: str, tokenizer: Tokenizer, *, amounts: bool, languages: Languages = (None, None)
-) -> Terms | None:
+) -> Faults | None:
     """What a translation of this source lacks that it has to have; None where nothing is seen to be wrong."""
     changed = _few(changed_numbers(source, translation, languages=languages)) if amounts else []
     # A model that spells a word in bytes may write half a character.
@@ -22,7 +33,7 @@ def faults(
     if not changed and not spelled:
         return None
     required = tuple(ways_to_write(number, languages=languages) for number in changed)
-    return Terms(required=required, once=tuple(spelled))
+    return Faults(Terms(required=required, once=tuple(spelled)), len(changed) + len(spelled))
 
 
 def _few(some: list[str]) -> list[str]:

@@ -67,7 +67,7 @@ class Searcher:
         """The best that a beam finds for each, which are told apart by their numbers.
 
         Without terms first: many a translation has them by itself, and is then what it would be without them. What is
-        at fault is looked for once more, and taken where it is not.
+        at fault is looked for once more, and what has fewer faults is taken.
         """
         find = partial(self._look, controls=controls, keep=keep, looks=looks)
         strictly = dataclasses.replace(self, search=self._wide)
@@ -87,9 +87,10 @@ class Searcher:
         }
         # What is first may keep to the letter of a rule alone: 5 205 has 205 in it.
         for place, some in _possible(mended, partial(find_strictly, keep=strictly.search.beam)).items():
-            sound = [one for one in some if self.wording.mending(asked[place], one) is None]
-            if sound:
-                found[place] = [*sound, *(one for one in some if one not in sound)][:keep]
+            before = self.wording.faulty(asked[place], found[place][0])
+            ranked = sorted(some, key=partial(self.wording.faulty, asked[place]))
+            if ranked and self.wording.faulty(asked[place], ranked[0]) < before:
+                found[place] = ranked[:keep]
         return found
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from qkv.text.typography import Style, double_marks, has_marks, is_printed, is_t
 from qkv.text.words import Span
 from qkv.translate.aligning import aligned, looked_for_each
 from qkv.translate.asked import Asked
-from qkv.translate.faults import faults
+from qkv.translate.faults import Faults, faults
 from qkv.translate.options import Controls, Terms
 from qkv.translate.terms import Encoder
 from qkv.translate.translation import Translation
@@ -167,11 +168,22 @@ class Wording:
         text = self.tokenizer.decode(found.ids)
         if not text.strip():
             return AtLeast(self.tokenizer.end, 1)
+        wrong = self._faults(asked, text)
+        return None if wrong is None else self._encoder.rule(wrong.terms)
+
+    def faulty(self, asked: Asked, found: Hypothesis) -> float:
+        """How many faults of a translation can be seen; nothing is worse than to say nothing."""
+        text = self.tokenizer.decode(found.ids)
+        if not text.strip():
+            return math.inf
+        wrong = self._faults(asked, text)
+        return 0 if wrong is None else wrong.number
+
+    def _faults(self, asked: Asked, text: str) -> Faults | None:
         if self.right_to_left:
             return None
         languages = self.source_language, self.language
-        wrong = faults(asked.text, text, self.tokenizer, amounts=asked.amounts, languages=languages)
-        return None if wrong is None else self._encoder.rule(wrong)
+        return faults(asked.text, text, self.tokenizer, amounts=asked.amounts, languages=languages)
 
     def limits(self, longest: list[int]) -> Limits:
         tokenizer = self.tokenizer

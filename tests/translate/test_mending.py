@@ -127,7 +127,7 @@ def test_a_word_of_letters_that_nobody_knows_stays_as_it_is(tokenizer: Tokenizer
     source = "a (Đo)."
     assert any(tokenizer.byte(token) is not None for token in tokenizer.encode("Đ"))
     half = "b \ufffd"
-    assert faults(source, half, tokenizer, amounts=False) == Terms(once=("Đo",))
+    assert faults(source, half, tokenizer, amounts=False) == (Terms(once=("Đo",)), 1)
     assert faults(source, "b", tokenizer, amounts=True) is None
     assert faults("\ufffd", half, tokenizer, amounts=True) is None
     assert faults("a", half, tokenizer, amounts=True) is None
@@ -164,3 +164,9 @@ def test_a_word_in_capitals_is_put_right_as_it_is_read(tokenizer: Tokenizer, mon
 def test_a_lone_surrogate_is_no_obstacle(tokenizer: Tokenizer) -> None:
     translator, _ = speaking(tokenizer, {"a \ufffd": ["b \ufffd"]})
     assert translator.translate(["a \ud800"])[0].text == "b \ufffd"
+
+
+def test_what_has_fewer_faults_is_taken_though_it_has_some(tokenizer: Tokenizer) -> None:
+    translator, _ = speaking(tokenizer, {"a 205 b 63": ["a 15 b 33", "a 5 205 b 63"]})
+    terms = Terms(amounts=True, forbidden=("a 205",))
+    assert translator.translate(["a 205 b 63"], terms=[terms])[0].text == "a 5 205 b 63"
