@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from qkv.text.currencies import amounts_in, can_tell_currencies, lost_currencies, ways_to_write_amount
 from qkv.text.numbers import Languages, changed_numbers, ways_to_write
 from qkv.text.subwords import Tokenizer
 from qkv.translate.options import Terms
+
+T = TypeVar("T")
 
 _MOST = 5
 """Numbers, or words, that a search is held to: with more it takes long, and a table is no sentence."""
@@ -27,16 +30,35 @@ def faults(
     source: str, translation: str, tokenizer: Tokenizer, *, amounts: bool, languages: Languages = (None, None)
 ) -> Faults | None:
     """What a translation of this source lacks that it has to have; None where nothing is seen to be wrong."""
-    changed = _few(changed_numbers(source, translation, languages=languages)) if amounts else []
+    wrong = _wrong(source, translation, languages) if amounts else None
     # A model that spells a word in bytes may write half a character.
     spelled = _few(_spelled(source, tokenizer)) if _NO_CHARACTER in translation and _NO_CHARACTER not in source else []
-    if not changed and not spelled:
+    if wrong is None and not spelled:
         return None
-    required = tuple(ways_to_write(number, languages=languages) for number in changed)
-    return Faults(Terms(required=required, once=tuple(spelled)), len(changed) + len(spelled))
+    required, number = wrong or ((), 0)
+    return Faults(Terms(required=required, once=tuple(spelled)), number + len(spelled))
 
 
-def _few(some: list[str]) -> list[str]:
+def _wrong(source: str, translation: str, languages: Languages) -> tuple[tuple[tuple[str, ...], ...], int] | None:
+    """Of each number that has to be held to, how it may be written, and how many are wrong."""
+    lost = _few(lost_currencies(source, translation, languages=languages))
+    numbers = _few(changed_numbers(source, translation, languages=languages))
+    if not lost and not numbers:
+        return None
+    # Who is held to one amount alone may exchange the currencies of two.
+    paid = [one for one in amounts_in(source) if not one.scaled] if can_tell_currencies(languages) else []
+    paid = [*dict.fromkeys([*_few(paid), *lost])]
+    whole = {amount.number for amount in paid if not amount.scaled}
+    ways = [
+        *(ways_to_write_amount(amount, languages=languages) for amount in paid),
+        # A number that comes with its currency is not to come without it, too.
+        *(ways_to_write(number, languages=languages) for number in numbers if number not in whole),
+    ]
+    # Of several millions, the currency may be written once.
+    return tuple(dict.fromkeys(ways)), len(lost) + len(numbers)
+
+
+def _few(some: list[T]) -> list[T]:
     return some if len(some) <= _MOST else []
 
 

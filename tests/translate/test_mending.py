@@ -166,6 +166,25 @@ def test_a_lone_surrogate_is_no_obstacle(tokenizer: Tokenizer) -> None:
     assert translator.translate(["a \ud800"])[0].text == "b \ufffd"
 
 
+def test_a_currency_that_became_another_is_put_right(tokenizer: Tokenizer) -> None:
+    source, wrong, right = "a $20 b €30", "a 20 € b 30 €", "a 20 $ b 30 €"
+    translator, _ = speaking(tokenizer, {source: [wrong, right]}, ("en", "de"))
+    assert translator.translate([source])[0].text == wrong
+    assert translator.translate([source], terms=[Terms(amounts=True)])[0].text == right
+
+
+def test_a_number_that_comes_with_its_currency_is_not_asked_for_twice(tokenizer: Tokenizer) -> None:
+    found = faults("a $20", "a 30", tokenizer, amounts=True, languages=("en", "de"))
+    assert found == (Terms(required=(("20 $", "20 Dollar"),)), 2)
+
+
+def test_who_is_held_to_one_amount_keeps_the_currency_of_the_other(tokenizer: Tokenizer) -> None:
+    found = faults("a $20 b €1,500", "a 20 $ b 1,500 €", tokenizer, amounts=True, languages=("en", "de"))
+    assert found is not None
+    assert [some[0] for some in found.terms.required] == ["20 $", "1.500 €"]
+    assert found.number == 1
+
+
 def test_what_has_fewer_faults_is_taken_though_it_has_some(tokenizer: Tokenizer) -> None:
     translator, _ = speaking(tokenizer, {"a 205 b 63": ["a 15 b 33", "a 5 205 b 63"]})
     terms = Terms(amounts=True, forbidden=("a 205",))
