@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeVar
 
 from qkv.text.currencies import amounts_in, can_tell_currencies, lost_currencies, ways_to_write_amount
+from qkv.text.dates import lost_dates, ways_to_write_date
 from qkv.text.numbers import Languages, changed_numbers, ways_to_write
 from qkv.text.subwords import Tokenizer
 from qkv.translate.options import Terms
@@ -43,7 +44,8 @@ def _wrong(source: str, translation: str, languages: Languages) -> tuple[tuple[t
     """Of each number that has to be held to, how it may be written, and how many are wrong."""
     lost = _few(lost_currencies(source, translation, languages=languages))
     numbers = _few(changed_numbers(source, translation, languages=languages))
-    if not lost and not numbers:
+    dates = _few(lost_dates(source, translation))
+    if not lost and not numbers and not dates:
         return None
     # Who is held to one amount alone may exchange the currencies of two.
     paid = [one for one in amounts_in(source) if not one.scaled] if can_tell_currencies(languages) else []
@@ -53,9 +55,10 @@ def _wrong(source: str, translation: str, languages: Languages) -> tuple[tuple[t
         *(ways_to_write_amount(amount, languages=languages) for amount in paid),
         # A number that comes with its currency is not to come without it, too.
         *(ways_to_write(number, languages=languages) for number in numbers if number not in whole),
+        *(ways_to_write_date(date, languages=languages) for date in dates),
     ]
     # Of several millions, the currency may be written once.
-    return tuple(dict.fromkeys(ways)), len(lost) + len(numbers)
+    return tuple(dict.fromkeys(ways)), len(lost) + len(numbers) + len(dates)
 
 
 def _few(some: list[T]) -> list[T]:

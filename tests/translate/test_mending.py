@@ -189,3 +189,11 @@ def test_what_has_fewer_faults_is_taken_though_it_has_some(tokenizer: Tokenizer)
     translator, _ = speaking(tokenizer, {"a 205 b 63": ["a 15 b 33", "a 5 205 b 63"]})
     terms = Terms(amounts=True, forbidden=("a 205",))
     assert translator.translate(["a 205 b 63"], terms=[terms])[0].text == "a 5 205 b 63"
+
+
+def test_a_date_that_was_lost_is_looked_for_again(tokenizer: Tokenizer) -> None:
+    source, right = "a 12/05/2024 b", "c 12/05/2024 d"
+    for wrong in ("c d", "c 12./05/2024 d", "c 11/05/2024 d"):
+        translator, _ = speaking(tokenizer, {source: [wrong, right]}, ("en", "de"))
+        assert translator.translate([source])[0].text == wrong
+        assert translator.translate([source], terms=[Terms(amounts=True)])[0].text == right
