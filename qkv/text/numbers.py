@@ -29,6 +29,9 @@ _IN_WORD = re.compile(r"(?<=[^\W\d_])\d++")
 """As in A4, or where a number was written onto a word by mistake."""
 _BROKEN = re.compile(rf"\d[{_SPACES}]\d{{4,}}")
 """Where thousands begin twice: 6 6678."""
+_SEPARATORS = re.compile(rf"[.,{_SPACES}{_APOSTROPHES}]")
+_DECADE = re.compile(r"\b(?i:années|años|anos|anni|jaren)\s(\d{3}0)\b")
+"""Elsewhere these are the 80's, or the eighties."""
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _ADDRESS = re.compile(rf"(?:{_OCTET}\.){{3}}{_OCTET}")
 _GROUP = 3
@@ -58,10 +61,10 @@ _ANY = _Marks(_BETWEEN, ".,")
 
 
 def changed_numbers(source: str, translation: str, *, languages: Languages = (None, None)) -> list[str]:
-    """The numbers of a source that a translation lacks, where it has others in their place.
+    """The numbers of a source that a translation lacks, where it has others in their place, or too long to be words.
 
-    One that is missing alone was written in words, or belongs to what the translation says in another way. Where both
-    languages are known, 1,500 is another number in German than in English.
+    Another that is missing alone was written in words, or belongs to what the translation says in another way. Where
+    both languages are known, 1,500 is another number in German than in English.
     """
     others, missing = Counter([*numbers_in(translation), *_found(_BEGINS_WORD, translation)]), []
     for number in numbers_in(source):
@@ -75,7 +78,9 @@ def changed_numbers(source: str, translation: str, *, languages: Languages = (No
     broken = Counter(_BROKEN.findall(translation)) - Counter(_BROKEN.findall(source))
     if broken:
         missing += [number for number in numbers_in(source) if sum(map(str.isdigit, number)) > _GROUP]
-    return [*dict.fromkeys(missing)] if glued or broken or any(count > 0 for count in others.values()) else []
+    if not (glued or broken or any(count > 0 for count in others.values())):
+        missing = _dropped(missing, source, translation)
+    return [*dict.fromkeys(missing)]
 
 
 def numbers_in(text: str) -> list[str]:
@@ -114,6 +119,21 @@ def _is_told(number: str, whole: str, marks: _Marks) -> bool:
     grouped = bool(between) and between <= {*marks.group, *_SPACES, *_APOSTROPHES} and not whole.startswith("0")
     ends_well = number == whole or number[len(whole)] == marks.decimal
     return grouped and ends_well and not _ADDRESS.fullmatch(number)
+
+
+def _dropped(missing: list[str], source: str, translation: str) -> list[str]:
+    """Those of the missing numbers that nobody would write in words, and that stand nowhere as part of a name or date.
+
+    Who leaves 1967 out has lost it, and nobody says 2,347 in words; but 2,500 may be two and a half thousand.
+    """
+    written = _SEPARATORS.sub("", translation)
+    decades = {*_DECADE.findall(source)}
+    digits = {number: _SEPARATORS.sub("", number) for number in missing if number not in decades}
+    return [
+        number
+        for number in missing
+        if (whole := digits.get(number, "")) and len(whole) >= _GROUP and whole[-2:] != "00" and whole not in written
+    ]
 
 
 def _found(digits: re.Pattern[str], text: str) -> list[str]:

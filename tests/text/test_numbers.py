@@ -123,3 +123,23 @@ def test_ways_to_write_are_those_of_the_other_language() -> None:
 )
 def test_a_number_that_became_part_of_a_word_is_lost(source: str, translation: str, changed: list[str]) -> None:
     assert changed_numbers(source, translation) == changed
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "dropped"),
+    [
+        ("He has lived here since 1967.", "Er lebt hier.", ["1967"]),
+        ("It has 2,347 pages.", "Es hat viele Seiten.", ["2,347"]),
+        ("the 110 metres hurdles", "les haies", ["110"]),
+        ("from 1967 to 1967", "ab 1967", []),
+        ("at 911, in 1967", "bei 911, in den 1967ern", []),
+        ("on December 20, 2012", "am 20.12.2012", []),
+        # Round numbers and short ones may be words.
+        ("100 of 2,500 roubles", "cent roubles", []),
+        ("63 pages", "dreiundsechzig Seiten", []),
+        ("des années 1980", "of the eighties", []),
+        ("en 1980", "then", ["1980"]),
+    ],
+)
+def test_a_long_number_that_is_missing_alone_was_dropped(source: str, translation: str, dropped: list[str]) -> None:
+    assert changed_numbers(source, translation) == dropped
