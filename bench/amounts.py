@@ -2,10 +2,12 @@
 
     python -m bench.amounts models/default
     python -m bench.amounts models/default --drawn 40 --show
+    python -m bench.amounts --references newstest2013.en-de.tsv --languages en-de
 
 Sentences about amounts of money, weights and counts, drawn with a seed and written as their language writes numbers.
 Whether one came out right is read off its translation as a reader of that language would: 1,500 is one and a half to a
 German. Nothing of how qkv looks for such faults is used for that.
+With --references, how many translations that people made are called faulty by it, in both directions.
 """
 
 from __future__ import annotations
@@ -13,11 +15,16 @@ from __future__ import annotations
 import argparse
 import random
 import re
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 from bench.options import one_or_more, told
 from qkv import Translator
+from qkv.text.currencies import amounts_in, lost_currencies
+from qkv.text.dates import dates_in, lost_dates
+from qkv.text.numbers import changed_numbers, numbers_in
 from qkv.translate import terms_of
 
 SENTENCES = {
@@ -51,11 +58,14 @@ BLANKS = "\u00a0\u202f "
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path)
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("model", type=Path, nargs="?")
+    asked.add_argument("--references", type=Path, metavar="TSV", help="pairs of which the second is right")
+    parser.add_argument("--languages", default="en-de", help="those of the pairs (default: en-de)")
     parser.add_argument("--drawn", type=one_or_more, default=8, help="amounts for each of 12 sentences (default: 8)")
     parser.add_argument("--show", action="store_true", help="print what is wrong although it was held to its amount")
     options = parser.parse_args()
-    return told("bench.amounts", lambda: _run(options))
+    return told("bench.amounts", lambda: _run(options) if options.model else _judge(options))
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -78,6 +88,27 @@ def _tell(translator: Translator, source: str, target: str, options: argparse.Na
     print(f"{source}-{target}: {len(asked)} amounts, {counted}", flush=True)
     if options.show:
         print("".join(f"  {text}\n" for text in still_wrong), end="")
+
+
+def _judge(options: argparse.Namespace) -> None:
+    pairs = [line.split("\t")[:2] for line in options.references.read_text(encoding="utf-8").splitlines()]
+    source, target = options.languages.split("-")
+    for languages, some in (((source, target), pairs), ((target, source), [pair[::-1] for pair in pairs])):
+        counts = called_faulty([(one, other) for one, other in some], languages)
+        print(f"{'-'.join(languages)}: " + ", ".join(f"{kind} {bad} of {all_}" for kind, (bad, all_) in counts.items()))
+
+
+def called_faulty(pairs: Sequence[tuple[str, str]], languages: tuple[str, str]) -> dict[str, tuple[int, int]]:
+    """By what is compared, how many of the sources that have some are called badly translated."""
+    kinds: dict[str, tuple[Callable[[str], object], Callable[[str, str], object]]] = {
+        "numbers": (numbers_in, partial(changed_numbers, languages=languages)),
+        "currencies": (amounts_in, partial(lost_currencies, languages=languages)),
+        "dates": (dates_in, lost_dates),
+    }
+    return {
+        kind: (sum(bool(lost(*pair)) for pair in pairs), sum(bool(found(source)) for source, _ in pairs))
+        for kind, (found, lost) in kinds.items()
+    }
 
 
 def drawn(language: str, count: int) -> list[tuple[str, Decimal]]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from bench.amounts import SENTENCES, amounts, drawn, written
+from bench.amounts import SENTENCES, amounts, called_faulty, drawn, written
 from qkv.text.numbers import changed_numbers
 
 
@@ -57,3 +57,13 @@ def test_what_a_translation_is_held_to_is_what_its_reader_reads() -> None:
         assert changed_numbers(f"a {asked} b", f"c {right} d", languages=(source, target)) == []
         if amount >= 1000 and amounts(f"c {asked} d", target) != [amount]:
             assert changed_numbers(f"a {asked} b", f"c {asked} d", languages=(source, target)) == [asked]
+
+
+def test_references_are_called_faulty_by_what_they_lack() -> None:
+    pairs = [
+        ("It was $20 in 1967.", "Es waren 20 €."),
+        ("on 1/2/2024", "am 1.2.2024"),
+        ("in 2019", "in 2019"),
+        ("a", "b"),
+    ]
+    assert called_faulty(pairs, ("en", "de")) == {"numbers": (1, 2), "currencies": (1, 1), "dates": (0, 1)}
