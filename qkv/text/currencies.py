@@ -16,7 +16,7 @@ class Amount(NamedTuple):
     currency: str
     """Its sign."""
     scaled: bool
-    """Whether a word such as million is part of the number."""
+    """Whether the number goes on behind its digits, as in $5 million and $10-11."""
 
 
 _WORDS = {
@@ -51,12 +51,13 @@ _SCALE = (
 )
 _NUMBER = r"\d++(?:[.,'’ \u00a0\u202f]\d++)*+"
 _BLANK = r"[ \u00a0\u202f]"
+_RANGE = rf"(?={_BLANK}?(?:[-–]|to|bis|à){_BLANK}?\d)"
 _BEFORE = "|".join(f"(?P<before{place}>{sign})" for place, sign in enumerate(_SIGNS.values()))
 _BEHIND = "|".join(
     rf"(?P<behind{place}>{_SIGNS[sign]}|\b(?:US[- ])?{_NAMES[sign]}\b)" for place, sign in enumerate(_SIGNS)
 )
 _AMOUNT = re.compile(
-    rf"(?:{_BEFORE}){_BLANK}?(?P<first>{_NUMBER})(?P<scale_first>{_BLANK}?[-–]?{_SCALE})?"
+    rf"(?:{_BEFORE}){_BLANK}?(?P<first>{_NUMBER})(?P<scale_first>{_BLANK}?[-–]?{_SCALE}|{_RANGE})?"
     rf"|(?P<last>{_NUMBER})(?P<scale_last>{_BLANK}?[-–]?{_SCALE})?{_BLANK}?[-–]?(?:{_BEHIND})",
     re.IGNORECASE,
 )
@@ -112,4 +113,4 @@ def ways_to_write_amount(amount: Amount, *, languages: Languages) -> tuple[str, 
 def _amount(match: re.Match[str]) -> Amount:
     number = match["first"] or match["last"]
     currency = next(sign for place, sign in enumerate(_SIGNS) if match[f"before{place}"] or match[f"behind{place}"])
-    return Amount(number, currency, scaled=bool(match["scale_first"] or match["scale_last"]))
+    return Amount(number, currency, scaled=match["scale_first"] is not None or match["scale_last"] is not None)

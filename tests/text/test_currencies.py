@@ -25,9 +25,18 @@ def test_amounts_are_numbers_beside_a_currency(text: str, amounts: list[tuple[st
 
 
 @pytest.mark.parametrize(
-    "text", ["$4.5 million", "£20bn", "3,5 Milliarden Euro", "3 millions de dollars", "a 5-million-dollar house"]
+    "text",
+    [
+        "$4.5 million",
+        "£20bn",
+        "3,5 Milliarden Euro",
+        "3 millions de dollars",
+        "a 5-million-dollar house",
+        "£10-11bn",
+        "$5 to 6",
+    ],
 )
-def test_a_million_is_part_of_its_number(text: str) -> None:
+def test_a_million_or_a_range_is_part_of_its_number(text: str) -> None:
     (amount,) = amounts_in(text)
     assert amount.scaled
 
