@@ -25,6 +25,7 @@ from qkv import Translator
 from qkv.text.currencies import amounts_in, lost_currencies
 from qkv.text.dates import dates_in, lost_dates
 from qkv.text.numbers import changed_numbers, numbers_in
+from qkv.text.times import lost_times, times_in
 from qkv.translate import terms_of
 
 SENTENCES = {
@@ -104,6 +105,7 @@ def called_faulty(pairs: Sequence[tuple[str, str]], languages: tuple[str, str]) 
         "numbers": (numbers_in, partial(changed_numbers, languages=languages)),
         "currencies": (amounts_in, partial(lost_currencies, languages=languages)),
         "dates": (dates_in, lost_dates),
+        "times": (times_in, lost_times),
     }
     return {
         kind: (sum(bool(lost(*pair)) for pair in pairs), sum(bool(found(source)) for source, _ in pairs))

@@ -8,6 +8,7 @@ from qkv.text.currencies import amounts_in, can_tell_currencies, lost_currencies
 from qkv.text.dates import lost_dates, ways_to_write_date
 from qkv.text.numbers import Languages, changed_numbers, ways_to_write
 from qkv.text.subwords import Tokenizer
+from qkv.text.times import lost_times, ways_to_write_time
 from qkv.translate.options import Terms
 
 T = TypeVar("T")
@@ -45,7 +46,8 @@ def _wrong(source: str, translation: str, languages: Languages) -> tuple[tuple[t
     lost = _few(lost_currencies(source, translation, languages=languages))
     numbers = _few(changed_numbers(source, translation, languages=languages))
     dates = _few(lost_dates(source, translation))
-    if not lost and not numbers and not dates:
+    times = _few(lost_times(source, translation))
+    if not (lost or numbers or dates or times):
         return None
     # Who is held to one amount alone may exchange the currencies of two.
     paid = [one for one in amounts_in(source) if not one.scaled] if can_tell_currencies(languages) else []
@@ -56,9 +58,10 @@ def _wrong(source: str, translation: str, languages: Languages) -> tuple[tuple[t
         # A number that comes with its currency is not to come without it, too.
         *(ways_to_write(number, languages=languages) for number in numbers if number not in whole),
         *(ways_to_write_date(date, languages=languages) for date in dates),
+        *(ways_to_write_time(time, languages=languages) for time in times),
     ]
     # Of several millions, the currency may be written once.
-    return tuple(dict.fromkeys(ways)), len(lost) + len(numbers) + len(dates)
+    return tuple(dict.fromkeys(ways)), len(lost) + len(numbers) + len(dates) + len(times)
 
 
 def _few(some: list[T]) -> list[T]:

@@ -197,3 +197,10 @@ def test_a_date_that_was_lost_is_looked_for_again(tokenizer: Tokenizer) -> None:
         translator, _ = speaking(tokenizer, {source: [wrong, right]}, ("en", "de"))
         assert translator.translate([source])[0].text == wrong
         assert translator.translate([source], terms=[Terms(amounts=True)])[0].text == right
+
+
+def test_a_time_that_became_another_is_put_right(tokenizer: Tokenizer) -> None:
+    source, wrong, right = "a 8:30 p.m.", "b 18.30 Uhr", "b 20.30 Uhr"
+    translator, _ = speaking(tokenizer, {source: [wrong, right]}, ("en", "de"))
+    assert translator.translate([source])[0].text == wrong
+    assert translator.translate([source], terms=[Terms(amounts=True)])[0].text == right
