@@ -86,5 +86,6 @@ def _patterns(year: str, one: str, other: str) -> Iterator[str]:
         yield rf"(?<!\d){year}{_BLANK}?{_LETTER}{_BLANK}?{first}{_BLANK}?{_LETTER}{_BLANK}?{second}(?!\d)"
     for day in (one, other):
         # 12 May 2024, 12. Mai 2024, 12 de mayo de 2024; May 12th, 2024.
-        yield rf"(?<!\w){day}{_ORDINAL},?{_BLANK}(?:\w+{_BLANK})?{_LETTER}+\.?,?{_BLANK}(?:\w+{_BLANK})?{year}(?!\w)"
-        yield rf"{_LETTER}\.?{_BLANK}(?:the{_BLANK})?{day}{_ORDINAL},?{_BLANK}{year}(?!\w)"
+        month = rf"(?:\w+{_BLANK})?{_LETTER}{{3,}}\.?,?{_BLANK}(?:\w+{_BLANK})?"
+        yield rf"(?<!\w){day}{_ORDINAL},?{_BLANK}{month}{year}(?!\w)"
+        yield rf"{_LETTER}{{3}}\.?{_BLANK}(?:the{_BLANK})?{day}{_ORDINAL},?{_BLANK}{year}(?!\w)"

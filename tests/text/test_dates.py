@@ -44,7 +44,17 @@ def test_a_date_is_there_as_any_language_has_it(translation: str) -> None:
 
 @pytest.mark.parametrize(
     "translation",
-    ["", "am 12./05/2024", "11/05/2024", "am 12/05", "um 5.00 Uhr", "112/05/2024", "12/05/2024/3", "12.05/2024"],
+    [
+        "",
+        "am 12./05/2024",
+        "11/05/2024",
+        "am 12/05",
+        "um 5.00 Uhr",
+        "112/05/2024",
+        "12/05/2024/3",
+        "12.05/2024",
+        "le 5 et 12 h 2024",
+    ],
 )
 def test_a_date_is_lost_where_its_numbers_do_not_stand_together(translation: str) -> None:
     assert lost_dates("It is on 12/05/2024.", translation) == ["12/05/2024"]
