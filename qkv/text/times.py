@@ -28,13 +28,16 @@ _TIME = re.compile(
     rf"(?P<hour>\d\d?)(?:[:.](?P<minute>[0-5]\d))?{_BLANK}?(?P<half>[ap])(?:\.{_BLANK}?m\.|m\b)"
     rf"|(?P<hour_of>\d\d?)(?:[:.](?P<minute_of>[0-5]\d))?{_BLANK}?Uhr\b"
     rf"|(?P<heure>\d\d?){_BLANK}?h{_BLANK}?(?P<passed>[0-5]\d)\b"
+    # Eight hours are as long as this, but for who comes at them.
+    r"|(?:(?<=\bà )|(?<=\bvers )|(?<=\bdès ))"
+    rf"(?P<heures>\d\d?){_BLANK}heures\b(?:{_BLANK}(?P<after>[0-5]\d)\b)?(?! d[e'’])"
     r"|(?P<digits>\d\d?):(?P<more>[0-5]\d)(?![\w:]|[.,]\d))",
     re.IGNORECASE,
 )
 _WORDS = {
     "en": ("{clock} p.m.", "{clock}:{minute:02} p.m.", "{hour}:{minute:02}"),
     "de": ("{hour} Uhr", "{hour}:{minute:02} Uhr", "{hour}.{minute:02} Uhr"),
-    "fr": ("{hour} h", "{hour} h {minute:02}", "{hour}h{minute:02}"),
+    "fr": ("{hour} heures", "{hour} h {minute:02}", "{hour}h{minute:02}"),
 }
 """A whole hour, and how it is told with minutes."""
 
@@ -71,12 +74,13 @@ def _is_there(time: Time, found: list[Time], translation: str) -> bool:
     # In words that are none of ours: 3 heures et demie, 15 uur 30, 3,16.
     hours = "|".join(f"0?{hour}" for hour in {time.hour, time.hour % 12, time.hour % 12 + 12})
     minutes = rf"\D{{1,9}}0?{time.minute}" if time.minute else ""
-    return re.search(rf"(?<!\d)(?:{hours}){minutes}(?!\d)", translation) is not None
+    others = _TIME.sub(" ", translation)
+    return re.search(rf"(?<!\d)(?:{hours}){minutes}(?!\d)", others) is not None
 
 
 def _time(match: re.Match[str]) -> Time:
-    hour = int(match["hour"] or match["hour_of"] or match["heure"] or match["digits"])
-    minute = int(match["minute"] or match["minute_of"] or match["passed"] or match["more"] or 0)
+    hour = int(match["hour"] or match["hour_of"] or match["heure"] or match["heures"] or match["digits"])
+    minute = int(match["minute"] or match["minute_of"] or match["passed"] or match["after"] or match["more"] or 0)
     if match["half"]:
         hour = hour % 12 + 12 * (match["half"].lower() == "p") if hour <= 12 else 99
     return Time(hour, minute, match[0])

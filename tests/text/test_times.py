@@ -12,9 +12,9 @@ from qkv.text.times import lost_times, times_in, ways_to_write_time
     [
         ("at 3:30 p.m., 9 am, 12 a.m. and 12 pm", [(15, 30), (9, 0), (0, 0), (12, 0)]),
         ("um 15.30 Uhr, 9 Uhr, 19:45", [(15, 30), (9, 0), (19, 45)]),
-        ("à 15 h 30, 9h05", [(15, 30), (9, 5)]),
+        ("à 15 h 30, 9h05, vers 8 heures, à 9 heures 20", [(15, 30), (9, 5), (8, 0), (9, 20)]),
         # Amounts, durations, results, and no time at all.
-        ("3.30, $5 pm, 8 heures, 2:1, 1:30:05, 45:30, 15 pm, 9 amps", []),
+        ("3.30, $5 pm, 8 heures, à 8 heures de route, 2:1, 1:30:05, 45:30, 15 pm, 9 amps", []),
         ("", []),
     ],
 )
@@ -29,6 +29,8 @@ def test_times_are_what_a_clock_shows(text: str, times: list[tuple[int, int]]) -
         ("at 8 p.m.", "um 20 Uhr", []),
         ("at 8 p.m.", "um 8.00 Uhr", []),
         ("at 8 p.m.", "à 8 heures", []),
+        ("at 8 p.m.", "à 18 heures", ["8 p.m."]),
+        ("at 8 p.m.", "à 18 heures, à 20 h 20", ["8 p.m."]),
         ("at 8 p.m.", "um acht", []),
         ("at 3:30 p.m.", "à 15 h 30", []),
         ("at 3:30 p.m.", "um 15.00 Uhr", ["3:30 p.m."]),
