@@ -56,7 +56,9 @@ def test_only_muon_has_products_of_its_own(toy_data: Path) -> None:
     with toy.one_thread():
         muon, adam = (profile_of(*some(toy_data, name)) for name in ("muon", "adam"))
     # Its iteration adds products of products, which nothing else in a step does.
-    assert muon.own()["aten::baddbmm"] > 0.5 * muon.step["aten::baddbmm"] > 0
+    # How much of them is a matter of time, which other work on the machine may stretch in the one or in the other.
+    assert 0 < muon.own()["aten::baddbmm"] <= muon.step["aten::baddbmm"]
+    assert "aten::baddbmm" not in adam.own()
     assert not {"aten::baddbmm", "aten::bmm", "aten::mm"} & adam.optimizers.keys()
     for profiled in (muon, adam):
         assert "aten::embedding" in profiled.step.keys() - profiled.optimizers.keys()
