@@ -15,6 +15,8 @@ from qkv.text.words import words
 
 _SIGN = re.compile(r"\*{1,2}|_{1,2}|~~")
 _OUTSIDE = " "
+_MOST_TOUCHING = 16
+"""Signs that touch one another; nobody writes as many, and who looks past all of thousands takes minutes."""
 _OTHER_SIGNS = re.compile(r"[*_~`\[\]<>&!\\|]")
 
 
@@ -129,7 +131,9 @@ class _Line:
         """The next character, past signs of the same kind: they are one with it."""
         sign = self._marks[number].content[0]
         edge = -1 if step < 0 else 0
-        while 0 <= number < len(self._marks):
+        for _ in range(_MOST_TOUCHING):
+            if not 0 <= number < len(self._marks):
+                break
             if text := self._texts[number + (step > 0)]:
                 return text[edge]
             number += step

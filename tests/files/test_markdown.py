@@ -87,6 +87,13 @@ def test_time_grows_with_the_text(form: str, unit: str) -> None:
     assert growth(lambda count: form.format(unit * count).encode(), "a.md", 1_000) < LINEAR
 
 
+def test_time_grows_with_the_signs_that_touch() -> None:
+    def made(count: int) -> bytes:
+        return f"a {'*' * count}b c{'*' * count} d".encode()
+
+    assert growth(made, "a.md", 1_000) < LINEAR
+
+
 def test_time_grows_with_the_cells_of_a_row() -> None:
     def made(count: int) -> bytes:
         return "".join(cell * count + "|\n" for cell in ("|a", "|-", "| \\| b ")).encode()
