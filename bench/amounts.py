@@ -22,6 +22,7 @@ from pathlib import Path
 
 from bench.options import one_or_more, told
 from qkv import Translator
+from qkv.errors import ConfigError
 from qkv.text.currencies import amounts_in, lost_currencies
 from qkv.text.dates import dates_in, lost_dates
 from qkv.text.numbers import changed_numbers, numbers_in
@@ -92,8 +93,13 @@ def _tell(translator: Translator, source: str, target: str, options: argparse.Na
 
 
 def _judge(options: argparse.Namespace) -> None:
+    source, _, target = options.languages.partition("-")
+    if not source or not target:
+        raise ConfigError(f"--languages {options.languages}: two are needed, such as en-de")
     pairs = [line.split("\t")[:2] for line in options.references.read_text(encoding="utf-8").splitlines()]
-    source, target = options.languages.split("-")
+    for number, pair in enumerate(pairs, start=1):
+        if len(pair) < 2:
+            raise ConfigError(f"{options.references}, line {number}: a source, a tab and its translation are needed")
     for languages, some in (((source, target), pairs), ((target, source), [pair[::-1] for pair in pairs])):
         counts = called_faulty([(one, other) for one, other in some], languages)
         print(f"{'-'.join(languages)}: " + ", ".join(f"{kind} {bad} of {all_}" for kind, (bad, all_) in counts.items()))
@@ -105,7 +111,7 @@ def called_faulty(pairs: Sequence[tuple[str, str]], languages: tuple[str, str]) 
         "numbers": (numbers_in, partial(changed_numbers, languages=languages)),
         "currencies": (amounts_in, partial(lost_currencies, languages=languages)),
         "dates": (dates_in, lost_dates),
-        "times": (times_in, lost_times),
+        "times": (partial(times_in, language=languages[0]), partial(lost_times, languages=languages)),
     }
     return {
         kind: (sum(bool(lost(*pair)) for pair in pairs), sum(bool(found(source)) for source, _ in pairs))

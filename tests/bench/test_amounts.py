@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from bench.amounts import SENTENCES, amounts, called_faulty, drawn, written
+from bench.amounts import SENTENCES, amounts, called_faulty, drawn, main, written
 from qkv.text.numbers import changed_numbers
 
 
@@ -72,3 +73,18 @@ def test_references_are_called_faulty_by_what_they_lack() -> None:
         "dates": (0, 1),
         "times": (1, 1),
     }
+
+
+@pytest.mark.parametrize(("languages", "text", "told"), [("ende", "a\tb", "two are needed"), ("en-de", "a", "line 1")])
+def test_what_is_no_pair_of_references_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    languages: str,
+    text: str,
+    told: str,
+) -> None:
+    (tmp_path / "pairs").write_text(text)
+    monkeypatch.setattr("sys.argv", ["amounts", "--references", str(tmp_path / "pairs"), "--languages", languages])
+    assert main() == 2
+    assert told in capsys.readouterr().err
