@@ -49,16 +49,20 @@ _SCALE = (
     r"|hundert|tausend|[MB]illi(?:on|ard)(?:en?)?|Mio\.?|Mrd\.?"
     r"|mille|milliers|milliards?|mil|millones|milioni|milione|miliardi|miljoen|miljard)\b\.?(?:\s(?:de|d['’]|di))?)"
 )
-_NUMBER = r"\d++(?:[.,'’ \u00a0\u202f]\d++)*+"
 _BLANK = r"[ \u00a0\u202f]"
+# Behind a blank are thousands, or it is another number: in 2016 1 250 €.
+_NUMBER = rf"(?:\d{{1,3}}(?:{_BLANK}\d{{3}}(?!\d)){{1,6}}+|\d++)(?:[.,'’]\d++)*+"
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _RANGE = rf"(?={_BLANK}?(?:[-–]|to|bis|à){_BLANK}?\d)"
 _BEFORE = "|".join(f"(?P<before{place}>{sign})" for place, sign in enumerate(_SIGNS.values()))
 _BEHIND = "|".join(
-    rf"(?P<behind{place}>{_SIGNS[sign]}|\b(?:US[- ])?{_NAMES[sign]}\b)" for place, sign in enumerate(_SIGNS)
+    # The sign of the next number is not this one's: in 2011 £1,250.
+    rf"(?P<behind{place}>(?:{_SIGNS[sign]})(?!{_BLANK}?\d)|(?P<name{place}>\b(?:US[- ])?{_NAMES[sign]}\b(?!-\w)))"
+    for place, sign in enumerate(_SIGNS)
 )
 _AMOUNT = re.compile(
     rf"(?:{_BEFORE}){_BLANK}?(?P<first>{_NUMBER})(?P<scale_first>{_BLANK}?[-–]?{_SCALE}|{_RANGE})?"
-    rf"|(?P<last>{_NUMBER})(?P<scale_last>{_BLANK}?[-–]?{_SCALE})?{_BLANK}?[-–]?(?:{_BEHIND})",
+    rf"|(?<!\d)(?<!\d[.,'’])(?P<last>{_NUMBER})(?P<scale_last>{_BLANK}?[-–]?{_SCALE})?{_BLANK}?[-–]?(?:{_BEHIND})",
     re.IGNORECASE,
 )
 
@@ -95,7 +99,7 @@ def can_tell_currencies(languages: Languages) -> bool:
 
 def amounts_in(text: str) -> list[Amount]:
     """The amounts of money whose currency is told beside them."""
-    return [_amount(match) for match in _AMOUNT.finditer(text)]
+    return [_amount(match) for match in _AMOUNT.finditer(text) if not _may_be_year(match)]
 
 
 def ways_to_write_amount(amount: Amount, *, languages: Languages) -> tuple[str, ...]:
@@ -108,6 +112,12 @@ def ways_to_write_amount(amount: Amount, *, languages: Languages) -> tuple[str, 
     numbers = ways_to_write(number, languages=languages)
     signed = [sign + one if language in _SIGN_FIRST else f"{one} {sign}" for one in numbers]
     return (*signed, *(f"{one} {word}" for one in numbers))
+
+
+def _may_be_year(match: re.Match[str]) -> bool:
+    """As in the 2008 dollar crisis, and the 2016 Euro."""
+    is_named = any(match[f"name{place}"] for place in range(len(_SIGNS)))
+    return is_named and match["scale_last"] is None and _YEAR.fullmatch(match["last"]) is not None
 
 
 def _amount(match: re.Match[str]) -> Amount:

@@ -88,4 +88,4 @@ def _patterns(year: str, one: str, other: str) -> Iterator[str]:
         # 12 May 2024, 12. Mai 2024, 12 de mayo de 2024; May 12th, 2024.
         month = rf"(?:\w+{_BLANK})?{_LETTER}{{3,}}\.?,?{_BLANK}(?:\w+{_BLANK})?"
         yield rf"(?<!\w){day}{_ORDINAL},?{_BLANK}{month}{year}(?!\w)"
-        yield rf"{_LETTER}{{3}}\.?{_BLANK}(?:the{_BLANK})?{day}{_ORDINAL},?{_BLANK}{year}(?!\w)"
+        yield rf"{_LETTER}{{3}}\.?,?{_BLANK}(?:the{_BLANK})?{day}{_ORDINAL},?{_BLANK}(?:of{_BLANK})?{year}(?!\w)"

@@ -42,14 +42,15 @@ _WORDS = {
 """A whole hour, and how it is told with minutes."""
 
 
-def times_in(text: str) -> list[Time]:
-    """The clock times that are told in numbers and can be nothing else."""
-    return [time for match in _TIME.finditer(text) if (time := _time(match)).hour <= 24]
+def times_in(text: str, language: str | None = None) -> list[Time]:
+    """The clock times that are told in numbers and can be nothing else in this language."""
+    found = (match for match in _TIME.finditer(text) if language != "de" or not _is_german_word(match))
+    return [time for match in found if (time := _time(match)).hour <= 24]
 
 
-def lost_times(source: str, translation: str) -> list[Time]:
+def lost_times(source: str, translation: str, *, languages: Languages = (None, None)) -> list[Time]:
     """The times of a source that a translation lacks, where it has others in their place."""
-    asked, found = times_in(source), times_in(translation)
+    asked, found = times_in(source, languages[0]), times_in(translation, languages[1])
     shown = {time.shown for time in asked}
     if all(time.shown in shown for time in found):
         return []
@@ -76,6 +77,11 @@ def _is_there(time: Time, found: list[Time], translation: str) -> bool:
     minutes = rf"\D{{1,9}}0?{time.minute}" if time.minute else ""
     others = _TIME.sub(" ", translation)
     return re.search(rf"(?<!\d)(?:{hours}){minutes}(?!\d)", others) is not None
+
+
+def _is_german_word(match: re.Match[str]) -> bool:
+    """Four may sit »am« table."""
+    return match["half"] is not None and "." not in match[0]
 
 
 def _time(match: re.Match[str]) -> Time:

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 _MOST = 5
 """Numbers, or words, that a search is held to: with more it takes long, and a table is no sentence."""
+_LONGEST = 40
+"""Characters of such a number: thousands of digits would take minutes, and nobody reads them."""
 _NO_CHARACTER = "\ufffd"
 _SIGNS = ".,;:!?\"'()[]{}«»“”„’‘…、。，！？（）「」"
 
@@ -44,9 +46,10 @@ def faults(
 def _wrong(source: str, translation: str, languages: Languages) -> tuple[tuple[tuple[str, ...], ...], int] | None:
     """Of each number that has to be held to, how it may be written, and how many are wrong."""
     lost = _few(lost_currencies(source, translation, languages=languages))
-    numbers = _few(changed_numbers(source, translation, languages=languages))
+    changed = changed_numbers(source, translation, languages=languages)
+    numbers = _few([number for number in changed if len(number) <= _LONGEST])
     dates = _few(lost_dates(source, translation))
-    times = _few(lost_times(source, translation))
+    times = _few(lost_times(source, translation, languages=languages))
     if not (lost or numbers or dates or times):
         return None
     # Who is held to one amount alone may exchange the currencies of two.
@@ -60,7 +63,7 @@ def _wrong(source: str, translation: str, languages: Languages) -> tuple[tuple[t
         *(ways_to_write_date(date, languages=languages) for date in dates),
         *(ways_to_write_time(time, languages=languages) for time in times),
     ]
-    # Of several millions, the currency may be written once.
+    # Of what several have in common, as the currency of millions, one is asked for.
     return tuple(dict.fromkeys(ways)), len(lost) + len(numbers) + len(dates) + len(times)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qkv.text.currencies import Amount, amounts_in, lost_currencies, ways_to_write_amount
+from tests.files.effort import LINEAR, growth_of
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,11 @@ from qkv.text.currencies import Amount, amounts_in, lost_currencies, ways_to_wri
         ("a 50-euro note, 3\u202f000 euros", [("50", "€"), ("3\u202f000", "€")]),
         # These are weights, books, and a championship.
         ("5 pounds, 5 Pfund, 3 livres, in Euro 2012", []),
+        # A year is no amount, though one follows it or it is that of a championship.
+        ("In 2011 £1,250 was paid, in 2016 € 30.", [("1,250", "£"), ("30", "€")]),
+        ("2023 20 dollars, En 2016 1 250 €", [("20", "$"), ("1 250", "€")]),
+        ("the 2016 Euro, the 2008 dollar crisis, 10 euro-pallets", []),
+        ("€1 2 3", [("1", "€")]),
         ("", []),
     ],
 )
@@ -73,3 +79,11 @@ def test_an_amount_is_written_as_the_other_language_does() -> None:
     assert "1.234,5 Dollar" in ways_to_write_amount(amount, languages=("en", "de"))
     assert ways_to_write_amount(Amount("5", "€", scaled=False), languages=("de", "en")) == ("€5", "5 euros")
     assert ways_to_write_amount(Amount("5", "$", scaled=True), languages=("en", "fr")) == ("dollars", "$")
+
+
+@pytest.mark.parametrize("unit", ["1", "1 ", "1.", "1,234 ", "111 ", "$1 ", "1€"])
+def test_time_grows_with_the_text(unit: str) -> None:
+    def lost(text: str) -> object:
+        return lost_currencies(text, text, languages=("en", "de"))
+
+    assert growth_of(lambda count: unit * count, lost, 2_000) < LINEAR

@@ -22,6 +22,12 @@ def test_times_are_what_a_clock_shows(text: str, times: list[tuple[int, int]]) -
     assert [(time.hour, time.minute) for time in times_in(text)] == times
 
 
+def test_a_german_word_is_no_half_of_the_day() -> None:
+    assert not times_in("Um acht saßen 4 am Tisch, Platz 3 am Fenster.", "de")
+    assert len(times_in("9 am, 9 a.m.", "en")) == 2
+    assert not lost_times("At 8:15 p.m. 4 sat down.", "Um Viertel nach acht saßen 4 am Tisch.", languages=("en", "de"))
+
+
 @pytest.mark.parametrize(
     ("source", "translation", "lost"),
     [

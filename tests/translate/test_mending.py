@@ -204,3 +204,8 @@ def test_a_time_that_became_another_is_put_right(tokenizer: Tokenizer) -> None:
     translator, _ = speaking(tokenizer, {source: [wrong, right]}, ("en", "de"))
     assert translator.translate([source])[0].text == wrong
     assert translator.translate([source], terms=[Terms(amounts=True)])[0].text == right
+
+
+def test_a_number_that_nobody_reads_is_not_looked_for_again(tokenizer: Tokenizer) -> None:
+    assert faults("1" * 40, "2" * 40, tokenizer, amounts=True) is not None
+    assert faults("1" * 41, "2" * 41, tokenizer, amounts=True) is None
