@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from qkv.text.numbers import Languages, ways_to_write
+from qkv.text.numbers import BLANK, Languages, ways_to_write
 
 
 class Amount(NamedTuple):
@@ -49,20 +49,19 @@ _SCALE = (
     r"|hundert|tausend|[MB]illi(?:on|ard)(?:en?)?|Mio\.?|Mrd\.?"
     r"|mille|milliers|milliards?|mil|millones|milioni|milione|miliardi|miljoen|miljard)\b\.?(?:\s(?:de|d['’]|di))?)"
 )
-_BLANK = r"[ \u00a0\u202f]"
 # Behind a blank are thousands, or it is another number: in 2016 1 250 €.
-_NUMBER = rf"(?:\d{{1,3}}(?:{_BLANK}\d{{3}}(?!\d)){{1,6}}+|\d++)(?:[.,'’]\d++)*+"
+_NUMBER = rf"(?:\d{{1,3}}(?:{BLANK}\d{{3}}(?!\d)){{1,6}}+|\d++)(?:[.,'’]\d++)*+"
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_RANGE = rf"(?={_BLANK}?(?:[-–]|to|bis|à){_BLANK}?\d)"
+_RANGE = rf"(?={BLANK}?(?:[-–]|to|bis|à){BLANK}?\d)"
 _BEFORE = "|".join(f"(?P<before{place}>{sign})" for place, sign in enumerate(_SIGNS.values()))
 _BEHIND = "|".join(
     # The sign of the next number is not this one's: in 2011 £1,250.
-    rf"(?P<behind{place}>(?:{_SIGNS[sign]})(?!{_BLANK}?\d)|(?P<name{place}>\b(?:US[- ])?{_NAMES[sign]}\b(?!-\w)))"
+    rf"(?P<behind{place}>(?:{_SIGNS[sign]})(?!{BLANK}?\d)|(?P<name{place}>\b(?:US[- ])?{_NAMES[sign]}\b(?!-\w)))"
     for place, sign in enumerate(_SIGNS)
 )
 _AMOUNT = re.compile(
-    rf"(?:{_BEFORE}){_BLANK}?(?P<first>{_NUMBER})(?P<scale_first>{_BLANK}?[-–]?{_SCALE}|{_RANGE})?"
-    rf"|(?<!\d)(?<!\d[.,'’])(?P<last>{_NUMBER})(?P<scale_last>{_BLANK}?[-–]?{_SCALE})?{_BLANK}?[-–]?(?:{_BEHIND})",
+    rf"(?:{_BEFORE}){BLANK}?(?P<first>{_NUMBER})(?P<scale_first>{BLANK}?[-–]?{_SCALE}|{_RANGE})?"
+    rf"|(?<!\d)(?<!\d[.,'’])(?P<last>{_NUMBER})(?P<scale_last>{BLANK}?[-–]?{_SCALE})?{BLANK}?[-–]?(?:{_BEHIND})",
     re.IGNORECASE,
 )
 
@@ -88,7 +87,7 @@ def _is_told(currency: str, ways: Sequence[str], text: str) -> bool:
     told = re.search(_MENTIONS[currency], text, re.IGNORECASE)
     found = [re.escape(way) for way in ways if way in text]
     # Nobody counts dollars in per cent.
-    percent = rf"(?<![\d.,])(?:{'|'.join(found)})(?!\d)[^%]*%(?: de)?{_BLANK}?(?:US-)?(?:{_MENTIONS[currency]})"
+    percent = rf"(?<![\d.,])(?:{'|'.join(found)})(?!\d)[^%]*%(?: de)?{BLANK}?(?:US-)?(?:{_MENTIONS[currency]})"
     return told is not None and not (found and re.search(percent, text, re.IGNORECASE))
 
 

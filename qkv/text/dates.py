@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from qkv.text.numbers import Languages
+from qkv.text.numbers import BLANK, Languages
 
 _MONTHS, _DAYS = 12, 31
 _DATE = re.compile(
@@ -15,7 +15,6 @@ _DATE = re.compile(
     r"(?!\w|[.,:/-]\d)"
 )
 _LETTER = r"[^\W\d_]"
-_BLANK = r"[ \u00a0\u202f]"
 _ORDINAL = r"(?:\.|st|nd|rd|th|er|[ºª])?"
 _MARKS = {
     **dict.fromkeys(["de", "cs", "da", "fi", "nb", "pl", "ru", "tr"], "."),
@@ -80,12 +79,12 @@ def _patterns(year: str, one: str, other: str) -> Iterator[str]:
     short = rf"(?:{year}|{year[2:]})"
     one, other = (rf"0?{int(number)}" for number in (one, other))
     for first, second in ((one, other), (other, one)):
-        yield rf"(?<!\w)(?<!\d[.,:/-]){first}(?P<mark>[./-]){_BLANK}?{second}(?P=mark){_BLANK}?{short}{end}"
+        yield rf"(?<!\w)(?<!\d[.,:/-]){first}(?P<mark>[./-]){BLANK}?{second}(?P=mark){BLANK}?{short}{end}"
         yield rf"(?<!\w)(?<!\d[.,:/-]){year}(?P<mark>[./-]){first}(?P=mark){second}{end}"
         # As in Japanese.
-        yield rf"(?<!\d){year}{_BLANK}?{_LETTER}{_BLANK}?{first}{_BLANK}?{_LETTER}{_BLANK}?{second}(?!\d)"
+        yield rf"(?<!\d){year}{BLANK}?{_LETTER}{BLANK}?{first}{BLANK}?{_LETTER}{BLANK}?{second}(?!\d)"
     for day in (one, other):
         # 12 May 2024, 12. Mai 2024, 12 de mayo de 2024; May 12th, 2024.
-        month = rf"(?:\w+{_BLANK})?{_LETTER}{{3,}}\.?,?{_BLANK}(?:\w+{_BLANK})?"
-        yield rf"(?<!\w){day}{_ORDINAL},?{_BLANK}{month}{year}(?!\w)"
-        yield rf"{_LETTER}{{3}}\.?,?{_BLANK}(?:the{_BLANK})?{day}{_ORDINAL},?{_BLANK}(?:of{_BLANK})?{year}(?!\w)"
+        month = rf"(?:\w+{BLANK})?{_LETTER}{{3,}}\.?,?{BLANK}(?:\w+{BLANK})?"
+        yield rf"(?<!\w){day}{_ORDINAL},?{BLANK}{month}{year}(?!\w)"
+        yield rf"{_LETTER}{{3}}\.?,?{BLANK}(?:the{BLANK})?{day}{_ORDINAL},?{BLANK}(?:of{BLANK})?{year}(?!\w)"

@@ -7,6 +7,8 @@ from collections import Counter
 from typing import NamedTuple
 
 _SPACES = " \u00a0\u202f"
+BLANK = f"[{_SPACES}]"
+"""Between thousands, or a number and what it counts."""
 _APOSTROPHES = "'’"
 _DAY, _MONTH = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])"
 _NUMBER = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from qkv.text.numbers import Languages
+from qkv.text.numbers import BLANK, Languages
 
 
 class Time(NamedTuple):
@@ -22,15 +22,14 @@ class Time(NamedTuple):
         return self.hour % 12, self.minute
 
 
-_BLANK = r"[ \u00a0\u202f]"
 _TIME = re.compile(
     r"(?<!\w)(?<!\d[.,:/-])(?<![$€£¥])(?:"
-    rf"(?P<hour>\d\d?)(?:[:.](?P<minute>[0-5]\d))?{_BLANK}?(?P<half>[ap])(?:\.{_BLANK}?m\.|m\b)"
-    rf"|(?P<hour_of>\d\d?)(?:[:.](?P<minute_of>[0-5]\d))?{_BLANK}?Uhr\b"
-    rf"|(?P<heure>\d\d?){_BLANK}?h{_BLANK}?(?P<passed>[0-5]\d)\b"
+    rf"(?P<hour>\d\d?)(?:[:.](?P<minute>[0-5]\d))?{BLANK}?(?P<half>[ap])(?:\.{BLANK}?m\.|m\b)"
+    rf"|(?P<hour_of>\d\d?)(?:[:.](?P<minute_of>[0-5]\d))?{BLANK}?Uhr\b"
+    rf"|(?P<heure>\d\d?){BLANK}?h{BLANK}?(?P<passed>[0-5]\d)\b"
     # Eight hours are as long as this, but for who comes at them.
     r"|(?:(?<=\bà )|(?<=\bvers )|(?<=\bdès ))"
-    rf"(?P<heures>\d\d?){_BLANK}heures\b(?:{_BLANK}(?P<after>[0-5]\d)\b)?(?! d[e'’])"
+    rf"(?P<heures>\d\d?){BLANK}heures\b(?:{BLANK}(?P<after>[0-5]\d)\b)?(?! d[e'’])"
     r"|(?P<digits>\d\d?):(?P<more>[0-5]\d)(?![\w:]|[.,]\d))",
     re.IGNORECASE,
 )
