@@ -1,4 +1,4 @@
-"""Faults of a translation that show without knowing its language, and what another search is held to for them."""
+"""Faults of a translation that show without understanding it, and what another search is held to for them."""
 
 from __future__ import annotations
 
@@ -34,24 +34,23 @@ def faults(
     source: str, translation: str, tokenizer: Tokenizer, *, amounts: bool, languages: Languages = (None, None)
 ) -> Faults | None:
     """What a translation of this source lacks that it has to have; None where nothing is seen to be wrong."""
-    wrong = _wrong(source, translation, languages) if amounts else None
+    required, number = _wrong(source, translation, languages) if amounts else ((), 0)
     # A model that spells a word in bytes may write half a character.
     spelled = _few(_spelled(source, tokenizer)) if _NO_CHARACTER in translation and _NO_CHARACTER not in source else []
-    if wrong is None and not spelled:
+    if not number and not spelled:
         return None
-    required, number = wrong or ((), 0)
     return Faults(Terms(required=required, once=tuple(spelled)), number + len(spelled))
 
 
-def _wrong(source: str, translation: str, languages: Languages) -> tuple[tuple[tuple[str, ...], ...], int] | None:
-    """Of each number that has to be held to, how it may be written, and how many are wrong."""
+def _wrong(source: str, translation: str, languages: Languages) -> tuple[tuple[tuple[str, ...], ...], int]:
+    """Of each number that has to be held to, how it may be written, and how many are wrong; if none is, nothing."""
     lost = _few(lost_currencies(source, translation, languages=languages))
     changed = changed_numbers(source, translation, languages=languages)
     numbers = _few([number for number in changed if len(number) <= _LONGEST])
     dates = _few(lost_dates(source, translation))
     times = _few(lost_times(source, translation, languages=languages))
     if not (lost or numbers or dates or times):
-        return None
+        return (), 0
     # Who is held to one amount alone may exchange the currencies of two.
     paid = [one for one in amounts_in(source) if not one.scaled] if can_tell_currencies(languages) else []
     paid = [*dict.fromkeys([*_few(paid), *lost])]
